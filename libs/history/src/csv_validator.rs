@@ -17,7 +17,8 @@ pub(crate) struct CsvValidator {
     /// The byte before the piece.
     last: u8,
     utf8: Utf8Validator,
-    rows: Option<BlockRows>,
+    /// The check that gets the values of the rows that follow, too.
+    pub(crate) rows: Option<BlockRows>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -32,16 +33,6 @@ enum State {
 }
 
 impl CsvValidator {
-    /// Passes the values of the rows that follow to this check, too.
-    pub(crate) fn watch(&mut self, rows: Option<BlockRows>) {
-        self.rows = rows;
-    }
-
-    /// The check of the rows.
-    pub(crate) fn take_rows(&mut self) -> Option<BlockRows> {
-        self.rows.take()
-    }
-
     /// Checks the next piece of the text.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), CsvError> {
         self.utf8.write(bytes)?;

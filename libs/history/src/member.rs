@@ -184,23 +184,23 @@ impl<W: Write> MemberEncoder<W> {
     }
 }
 
-/// Lengths and checksums of a part that is being written.
+/// Lengths and checksums of a part that is being written or read.
 #[derive(Default)]
-struct PartMeter {
+pub(crate) struct PartMeter {
     plain: u64,
     crc32: crc32fast::Hasher,
-    stored: u64,
+    pub(crate) stored: u64,
     block: u32,
     blocks: Vec<u32>,
 }
 
 impl PartMeter {
-    fn plain(&mut self, bytes: &[u8]) {
+    pub(crate) fn plain(&mut self, bytes: &[u8]) {
         self.plain += bytes.len() as u64;
         self.crc32.update(bytes);
     }
 
-    fn stored(&mut self, mut bytes: &[u8]) {
+    pub(crate) fn stored(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let capacity = (BLOCK_BYTES - self.stored % BLOCK_BYTES) as usize;
             let (now, later) = bytes.split_at(capacity.min(bytes.len()));
@@ -213,7 +213,7 @@ impl PartMeter {
         }
     }
 
-    fn finish(mut self) -> PartIndex {
+    pub(crate) fn finish(mut self) -> PartIndex {
         if !self.stored.is_multiple_of(BLOCK_BYTES) {
             self.blocks.push(self.block);
         }

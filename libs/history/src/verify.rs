@@ -19,6 +19,7 @@ use crate::{
     digest::{Digest, Sha256},
     error::HistoryError,
     index::{BLOCK_BYTES, FINAL_BLOCK, MAX_HEADER_BYTES, PartIndex},
+    member::PartMeter,
     metadata,
     name::SegmentName,
     opener::{SegmentOpener, Step},
@@ -50,11 +51,7 @@ enum Check {
 struct PartInflater {
     inflate: Decompress,
     stored_left: u64,
-    stored: u64,
-    plain: u64,
-    crc32: crc32fast::Hasher,
-    block: u32,
-    blocks: Vec<u32>,
+    meter: PartMeter,
     ended: bool,
 }
 
@@ -150,7 +147,7 @@ impl Verifier {
                 let text = self.member.get_or_insert_default();
                 if *rows && !mem::replace(&mut text.is_behind_header, true) {
                     let member = &self.segment.members[*member];
-                    text.rules.watch(BlockRows::of(&self.segment, member, &text.header));
+                    text.rules.rows = BlockRows::of(&self.segment, member, &text.header);
                 }
                 let taken = inflate.take(bytes, |plain| text.take(plain, *rows));
                 let name = &self.segment.members[*member].index.name;
@@ -193,26 +190,18 @@ impl PartInflater {
         Box::new(PartInflater {
             inflate: Decompress::new(false),
             stored_left: stored,
-            stored: 0,
-            plain: 0,
-            crc32: crc32fast::Hasher::new(),
-            block: 0,
-            blocks: Vec::new(),
+            meter: PartMeter::default(),
             ended: false,
         })
     }
 
     /// Inflates the bytes that belong to the stream; returns their number.
     fn take(&mut self, bytes: &[u8], mut plain: impl FnMut(&[u8])) -> Result<usize, String> {
-        let in_block = BLOCK_BYTES - self.stored % BLOCK_BYTES;
+        let in_block = BLOCK_BYTES - self.meter.stored % BLOCK_BYTES;
         let length = (bytes.len() as u64).min(self.stored_left).min(in_block) as usize;
         let mut input = &bytes[..length];
-        self.block = crc32c::crc32c_append(self.block, input);
-        self.stored += length as u64;
+        self.meter.stored(input);
         self.stored_left -= length as u64;
-        if length as u64 == in_block || self.stored_left == 0 && self.stored > 0 {
-            self.blocks.push(mem::take(&mut self.block));
-        }
         let mut out = [0; 32 << 10];
         loop {
             if self.ended {
@@ -227,8 +216,7 @@ impl PartInflater {
             self.ended = status.map_err(|error| error.to_string())? == Status::StreamEnd;
             input = &input[(self.inflate.total_in() - taken) as usize..];
             let text = &out[..(self.inflate.total_out() - given) as usize];
-            self.plain += text.len() as u64;
-            self.crc32.update(text);
+            self.meter.plain(text);
             plain(text);
             if input.is_empty() && text.len() < out.len() {
                 return Ok(length);
@@ -238,10 +226,11 @@ impl PartInflater {
 
     /// Checks a part against its index.
     fn check(self, part: &PartIndex) -> Result<(), String> {
-        if self.ended || self.blocks != part.blocks {
+        let metered = self.meter.finish();
+        if self.ended || metered.blocks != part.blocks {
             return Err("the stored bytes have changed".to_owned());
         }
-        if self.plain != part.plain || self.crc32.finalize() != part.crc32 {
+        if metered.plain != part.plain || metered.crc32 != part.crc32 {
             return Err("the text has changed".to_owned());
         }
         Ok(())
@@ -265,7 +254,7 @@ impl TextChecks {
         if self.sha256.finish() != member.sha256 {
             return Err("its hash is not the metadata's".to_owned());
         }
-        let block_rows = self.rules.take_rows();
+        let block_rows = self.rules.rows.take();
         let records = match self.broken {
             Some(broken) => Err(broken),
             None => self.rules.finish(),
