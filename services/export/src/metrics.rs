@@ -1,7 +1,5 @@
 //! Metrics of the stored history, of sealing and of pulled bytes.
 
-use std::time::Duration;
-
 use mesh_telemetry::{Registry, list};
 use prometheus_client::metrics::{
     counter::Counter,
@@ -16,9 +14,9 @@ pub struct Metrics {
     segments: Gauge,
     unreadable: Gauge,
     newest: Gauge,
-    sealing: Histogram,
-    failures: Counter,
-    refused: Gauge,
+    pub(crate) sealing: Histogram,
+    pub(crate) failures: Counter,
+    pub(crate) refused: Gauge,
     pulled: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
@@ -52,18 +50,6 @@ impl Metrics {
         self.segments.set(i64::try_from(segments).unwrap_or(i64::MAX));
         self.unreadable.set(i64::try_from(unreadable).unwrap_or(i64::MAX));
         self.newest.set(newest.and_then(|height| i64::try_from(height).ok()).unwrap_or(0));
-    }
-
-    pub(crate) fn sealed(&self, took: Duration) {
-        self.sealing.observe(took.as_secs_f64());
-    }
-
-    pub(crate) fn seal_failed(&self) {
-        self.failures.inc();
-    }
-
-    pub(crate) fn set_seal_refused(&self, is_refused: bool) {
-        self.refused.set(i64::from(is_refused));
     }
 
     /// The counter of an operation's pulled bytes.

@@ -120,7 +120,7 @@ impl Sealer {
             Err(error) => {
                 let pause = MIN_PAUSE.saturating_mul(1 << self.failures.min(10)).min(MAX_PAUSE);
                 self.failures = self.failures.saturating_add(1);
-                self.sealing.metrics.seal_failed();
+                self.sealing.metrics.failures.inc();
                 tracing::error!(error = mesh_problem::error_chain(&error), "sealing failed");
                 self.pause(pause, context);
             }
@@ -131,7 +131,7 @@ impl Sealer {
     }
 
     fn set_refused(&mut self, refused: Option<String>) {
-        self.sealing.metrics.set_seal_refused(refused.is_some());
+        self.sealing.metrics.refused.set(refused.is_some().into());
         if let Some(refused) = refused.as_ref().filter(|_| refused != self.refused) {
             tracing::error!("{refused}; the history stays as it is until the blocks are repaired");
         }

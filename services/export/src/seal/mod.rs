@@ -255,7 +255,7 @@ impl Sealing {
             Err(HistoryError::Exists { .. }) => return Ok(Some(verified.name)),
             Err(error) => return Err(error.into()),
         }
-        self.metrics.sealed(started.elapsed());
+        self.metrics.sealing.observe(started.elapsed().as_secs_f64());
         let (segment, rows) =
             (&verified.segment, verified.segment.members.iter().map(|member| member.rows).sum::<u64>());
         tracing::info!(
