@@ -3,6 +3,7 @@
 
 mod admin;
 mod arguments;
+mod changes;
 mod database;
 mod env;
 mod http_client;
@@ -17,6 +18,7 @@ mod stop_signals;
 mod telemetry;
 mod tls;
 
+pub use changes::changes;
 pub use database::{AddressCheck, Database};
 pub use env::Env;
 pub use http_client::{HttpClient, HttpClientError, HttpClientSettings};

@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, StreamHandler, Supervised, WrapFuture};
-use futures_util::stream;
 use mesh_bus::{Bus, SegmentStatus};
+use mesh_chassis::changes;
 use mesh_store::{ReadError, Store};
 use tokio::sync::watch;
 
@@ -44,6 +44,7 @@ pub(crate) struct Sealer {
 }
 
 /// A change that may complete a span.
+#[derive(Clone, Copy)]
 struct Check;
 
 impl Sealer {
@@ -154,8 +155,8 @@ impl Actor for Sealer {
 
     fn started(&mut self, context: &mut Self::Context) {
         self.is_running = false;
-        context.add_stream(changes(self.store.watch()));
-        context.add_stream(changes(self.listing.clone()));
+        context.add_stream(changes(self.store.watch(), Check));
+        context.add_stream(changes(self.listing.clone(), Check));
         context.run_interval(CHECK_INTERVAL, |sealer, context| sealer.check(context));
         self.check(context);
     }
@@ -170,12 +171,4 @@ impl StreamHandler<Check> for Sealer {
 
     /// Keeps the actor running when one of its streams ends.
     fn finished(&mut self, _: &mut Self::Context) {}
-}
-
-/// A stream with an item per observed change; changes in quick succession may give one item.
-fn changes<T: Send + Sync + 'static>(watched: watch::Receiver<T>) -> impl stream::Stream<Item = Check> {
-    stream::unfold(watched, move |mut watched| async move {
-        watched.changed().await.ok()?;
-        Some((Check, watched))
-    })
 }

@@ -5,8 +5,8 @@
 use std::hash::{BuildHasher, RandomState};
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, StreamHandler, Supervised, WrapFuture};
-use futures_util::{Stream, stream};
 use mesh_bus::{ANNOUNCE_INTERVAL, Announcement, Bus, Head, NodeStatus, StoreStatus};
+use mesh_chassis::changes;
 use mesh_store::StoreState;
 use tokio::sync::watch;
 
@@ -96,15 +96,4 @@ impl StreamHandler<Change> for HeadAnnouncer {
             Change::Node => self.announce_node(context),
         }
     }
-}
-
-/// A stream with an item per observed change; changes in quick succession may give one item.
-fn changes<T: Send + Sync + 'static>(
-    watched: watch::Receiver<T>,
-    change: Change,
-) -> impl Stream<Item = Change> {
-    stream::unfold(watched, move |mut watched| async move {
-        watched.changed().await.ok()?;
-        Some((change, watched))
-    })
 }

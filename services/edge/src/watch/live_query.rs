@@ -6,11 +6,12 @@ use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 use actix::{
     Actor, ActorContext, AsyncContext, Context, SpawnHandle, StreamHandler, WrapFuture, fut::ActorFutureExt,
 };
-use futures_util::{Stream, stream, task::AtomicWaker};
+use futures_util::task::AtomicWaker;
+use mesh_chassis::changes;
 use mesh_problem::Problem;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{
-    sync::{Notify, futures::Notified, watch},
+    sync::{Notify, futures::Notified},
     time::Instant,
 };
 
@@ -176,21 +177,15 @@ impl LookResult {
 }
 
 /// The head has changed.
+#[derive(Clone, Copy)]
 struct HeadChanged;
-
-/// The changes of a head as a stream.
-fn head_changes(changes: watch::Receiver<()>) -> impl Stream<Item = HeadChanged> {
-    stream::unfold(changes, |mut changes| async move {
-        changes.changed().await.ok()?;
-        Some((HeadChanged, changes))
-    })
-}
 
 impl Actor for Looker {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
-        context.add_stream(head_changes(self.query.context.heads.changes(self.query.source)));
+        let heads = self.query.context.heads.changes(self.query.source);
+        context.add_stream(changes(heads, HeadChanged));
         self.look_or_wait(context);
     }
 }
