@@ -33,7 +33,7 @@ pub(crate) use self::{
 };
 use self::{
     mempool::{MAX_WAITING, Mempool},
-    reply::{BroadcastReply, CommitReply, ExecTxResult, TxReply, UnconfirmedTxsReply},
+    reply::{CommitReply, ExecTxResult, TxReply, UnconfirmedTxsReply},
     rpc::Rpc,
 };
 use crate::{condition::Condition, metrics::Metrics};
@@ -104,7 +104,7 @@ impl Nodes {
 
     /// Submits a transaction and waits for its check.
     pub(crate) async fn broadcast_sync(&self, tx: &[u8]) -> Result<TxResult, CallError> {
-        self.broadcast("broadcast_tx_sync", tx).await.map(BroadcastReply::result)
+        self.broadcast("broadcast_tx_sync", tx).await
     }
 
     /// Submits a transaction and waits for its block. Returns the result of the check when that refuses,
@@ -205,7 +205,7 @@ impl Nodes {
         condition
     }
 
-    async fn broadcast(&self, method: &'static str, tx: &[u8]) -> Result<BroadcastReply, CallError> {
+    async fn broadcast(&self, method: &'static str, tx: &[u8]) -> Result<TxResult, CallError> {
         let call = |url| self.0.rpc.with_tx(url, method, tx, CALL_TIMEOUT);
         self.call_first(call).await
     }

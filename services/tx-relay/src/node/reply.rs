@@ -10,8 +10,9 @@ use serde::{
 };
 use serde_json::Value;
 
-/// The result of a check or an execution.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The result of a check or an execution; read of the answer to `broadcast_tx_async` and `broadcast_tx_sync`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "BroadcastReply")]
 pub(crate) struct TxResult {
     /// 0 = accepted.
     pub(crate) code: u32,
@@ -20,17 +21,8 @@ pub(crate) struct TxResult {
     pub(crate) log: String,
 }
 
-/// The answer to `broadcast_tx_async` and `broadcast_tx_sync`.
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "BroadcastFields")]
-pub(super) struct BroadcastReply {
-    code: u32,
-    data: String,
-    log: String,
-}
-
 #[derive(Deserialize)]
-struct BroadcastFields {
+struct BroadcastReply {
     code: Option<u32>,
     hash: Option<IgnoredAny>,
     #[serde(default, deserialize_with = "text_or_null")]
@@ -39,23 +31,17 @@ struct BroadcastFields {
     log: String,
 }
 
-impl TryFrom<BroadcastFields> for BroadcastReply {
+impl TryFrom<BroadcastReply> for TxResult {
     type Error = &'static str;
 
     /// A result with neither a code nor a hash is of another call, and says nothing of the transaction.
-    fn try_from(fields: BroadcastFields) -> Result<Self, Self::Error> {
-        let BroadcastFields { code, hash, data, log } = fields;
-        match (code, hash) {
-            (None, None) => Err("no answer to a broadcast"),
-            _ => Ok(Self { code: code.unwrap_or_default(), data, log }),
+    fn try_from(reply: BroadcastReply) -> Result<Self, Self::Error> {
+        let BroadcastReply { code, hash, data, log } = reply;
+        if code.is_none() && hash.is_none() {
+            return Err("no answer to a broadcast");
         }
-    }
-}
-
-impl BroadcastReply {
-    pub(super) fn result(self) -> TxResult {
-        let bytes = hex::decode(&self.data).unwrap_or_else(|_| self.data.into_bytes());
-        TxResult { code: self.code, data: text(bytes), log: self.log }
+        let bytes = hex::decode(&data).unwrap_or_else(|_| data.into_bytes());
+        Ok(Self { code: code.unwrap_or_default(), data: text(bytes), log })
     }
 }
 
@@ -165,12 +151,11 @@ mod tests {
 
     #[test]
     fn data_is_hex_at_the_top_and_base64_inside_and_shown_as_text_when_it_is_text() {
-        let sync: BroadcastReply =
+        let sync: TxResult =
             serde_json::from_str(r#"{"code":51,"data":"6E6F","log":"","codespace":"","hash":"AB"}"#).unwrap();
-        assert_eq!(sync.result().data, "no");
-        let binary: BroadcastReply =
-            serde_json::from_str(r#"{"data":"FF00","log":null,"hash":"AB"}"#).unwrap();
-        assert_eq!(binary.result().data, "ff00");
+        assert_eq!(sync.data, "no");
+        let binary: TxResult = serde_json::from_str(r#"{"data":"FF00","log":null,"hash":"AB"}"#).unwrap();
+        assert_eq!(binary.data, "ff00");
         let commit: CommitReply = serde_json::from_str(
             r#"{"check_tx":{"code":0,"data":null,"gas_wanted":"7"},"deliver_tx":{"code":1,"data":"bm8="},"height":"5"}"#,
         )

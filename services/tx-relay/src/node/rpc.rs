@@ -224,14 +224,14 @@ mod tests {
     use http::header::RETRY_AFTER;
 
     use super::*;
-    use crate::node::reply::BroadcastReply;
+    use crate::node::reply::TxResult;
 
     #[test]
     fn the_body_decides_unless_a_proxy_refused() {
         let read = |body: &'static [u8], status: u16| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, "7".parse().unwrap())]);
             let status = StatusCode::from_u16(status).unwrap();
-            read::<BroadcastReply>(body, status, refusal_of_proxy(status, &headers))
+            read::<TxResult>(body, status, refusal_of_proxy(status, &headers))
         };
         let full: &[u8] =
             br#"{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"Internal error","data":"mempool is full"}}"#;
