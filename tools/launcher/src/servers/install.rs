@@ -61,7 +61,7 @@ fn missing(what: &str, package: &str, failure: Option<String>) -> ServerError {
     ServerError::Missing(format!(
         "{what} is not on this machine and could not be installed ({why}): install it so that it is on the PATH \
          (on Debian and Ubuntu: `sudo apt-get install {package}`; on macOS: `brew install {package}`), \
-         or run the mesh in containers with `docker compose up`"
+         or run the mesh in containers with `compose/secrets.sh && docker compose up --build --wait`"
     ))
 }
 

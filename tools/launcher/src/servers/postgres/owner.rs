@@ -134,7 +134,8 @@ fn owner_of(data: &Path) -> Result<Owner, ServerError> {
         || {
             ServerError::Missing(
                 "PostgreSQL refuses to run as root and there is no user `postgres`: add one with \
-             `useradd --system postgres`, or run the mesh in containers with `docker compose up`"
+             `useradd --system postgres`, or run the mesh in containers with \
+             `compose/secrets.sh && docker compose up --build --wait`"
                     .into(),
             )
         },
