@@ -130,7 +130,8 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
             let most = chunk.saturating_mul(budget.chunks as usize).min(READ_AT_MOST);
             let bytes = match segments.read(&layout, offset, most).await {
                 Err(HistoryError::Gone { object }) => {
-                    return Err(gone_problem(&object, &list_again(&catalogue).await?, &selection));
+                    let list = list_again(&catalogue).await?;
+                    return Err(gone_problem(&object, &list, &selection));
                 }
                 read => read.map_err(|error| history_problem(&error))?,
             };
