@@ -32,6 +32,7 @@ pub(crate) fn not_fetched(height: u64, error: &FetchError) -> NotFetched {
 pub(crate) fn not_decoded(error: DecodeError) -> NotDecoded {
     match error {
         DecodeError::Unavailable(text) => NotDecoded::Unavailable(text),
+        DecodeError::Late(text) => NotDecoded::Late(text),
         DecodeError::TooLarge { .. } | DecodeError::ReplyTooLarge => {
             NotDecoded::Never(Reason::TooLarge, error.to_string())
         }

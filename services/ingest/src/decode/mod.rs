@@ -48,9 +48,12 @@ pub enum DecodeError {
     /// The decoder's reply is too large.
     #[error("the decoder's reply has more than {MAX_REPLY_BYTES} bytes unpacked")]
     ReplyTooLarge,
-    /// No decoder replied; another attempt may succeed.
+    /// There is no decoder to ask; another attempt may succeed.
     #[error("{0}")]
     Unavailable(String),
+    /// The decoder that was asked did not reply in time; another replica may.
+    #[error("{0}")]
+    Late(String),
 }
 
 impl Decoder {

@@ -50,6 +50,7 @@ pub(super) async fn decode(block: &FetchedBlock, bus: &Bus) -> Result<Vec<Row>, 
     let reply = bus.call_service(SERVICE, request, REPLY_TIMEOUT).await.map_err(|error| match error {
         ServiceCallError::TooLarge { bytes, most } => DecodeError::TooLarge { bytes, most },
         ServiceCallError::Failed { code, text } => DecodeError::Failed(one_line(&code, &text)),
+        error @ ServiceCallError::Late(_) => DecodeError::Late(error.to_string()),
         error => DecodeError::Unavailable(error.to_string()),
     })?;
     read(&reply)

@@ -355,16 +355,18 @@ impl Order {
     }
 
     fn on_not_decoded(&mut self, height: u64, error: NotDecoded, now: Duration) {
+        // Another replica may reply at once.
+        let pause = if matches!(error, NotDecoded::Late(_)) { Duration::ZERO } else { SERVER_RETRY };
         let slot = match error {
             NotDecoded::Never(reason, text) => {
                 self.errors[DECODER] = None;
                 failed(height, reason, text, now)
             }
-            NotDecoded::Unavailable(error) => {
-                self.errors[DECODER] = Some(error);
+            NotDecoded::Unavailable(text) | NotDecoded::Late(text) => {
+                self.errors[DECODER] = Some(text);
                 self.decodings.halve();
                 let Some(link) = self.slots.get(&height).and_then(Slot::link) else { return };
-                Slot::Fetched { link: link.clone(), at: now + SERVER_RETRY }
+                Slot::Fetched { link: link.clone(), at: now + pause }
             }
         };
         self.slots.insert(height, slot);

@@ -74,13 +74,16 @@ impl Order {
                 None => pending += 1,
             }
             if first_due.is_none() && slot.due().is_some_and(|due| due <= now) {
+                // The next block is decoded whatever later ones wait for.
+                let may_decode = decoding < most_decoding || *height == next;
                 let is_fetched = matches!(slot, Slot::Fetched { .. });
-                let is_free = if is_fetched { decoding < most_decoding } else { fetching < most_fetching };
+                let is_free = if is_fetched { may_decode } else { fetching < most_fetching };
                 first_due = is_free.then_some(*height);
             }
         }
         if let Some(height) = first_due
-            && let Some(action) = self.start(height, fetching < most_fetching, decoding < most_decoding)
+            && let Some(action) =
+                self.start(height, fetching < most_fetching, decoding < most_decoding || height == next)
         {
             return Some(action);
         }

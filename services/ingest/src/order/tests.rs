@@ -128,7 +128,7 @@ fn a_slow_decoder_and_a_slow_node_are_asked_for_no_more_than_they_answer_in_time
             order.on(Event::Decoded(height, ticket, 1), now);
         }
         for (height, ticket, _) in queue.iter().filter(|(.., sent_ms)| now_ms == sent_ms + PATIENCE_MS) {
-            let error = NotDecoded::Unavailable("no reply in time".to_owned());
+            let error = NotDecoded::Late("no reply in time".to_owned());
             order.on(Event::NotDecoded(*height, *ticket, error), now);
         }
         let mut fetches = 0;
@@ -154,4 +154,40 @@ fn a_slow_decoder_and_a_slow_node_are_asked_for_no_more_than_they_answer_in_time
         }
     }
     assert!(head > 100, "{head} of 134 blocks that it can decode in a minute");
+}
+
+/// One of two decoders hangs. The next block is not behind those that wait for the same one.
+#[test]
+fn a_block_that_a_decoder_does_not_reply_to_is_asked_for_again_at_once() {
+    let settings = Settings { fetch_ahead: 16, held_bytes: 1 << 20, from: None, after_hash: None };
+    let mut order = Order::new(settings);
+    order.on(Event::Node("c".to_owned(), 1, 200), Duration::ZERO);
+    let (mut head, mut asked) = (1, VecDeque::new());
+    let mut run = |order: &mut Order, now, hangs_from: u64| {
+        while let Some(action) = order.next(now) {
+            let event = match action {
+                Action::ReadStore => stored_up_to(head),
+                Action::Fetch(height, ticket) => fetched(height, ticket),
+                Action::Decode(height, ticket) if height < hangs_from => Event::Decoded(height, ticket, 1),
+                Action::Decode(height, ticket) => {
+                    asked.push_back((height, ticket));
+                    continue;
+                }
+                Action::Store(_, to) => {
+                    head = to;
+                    Event::Stored(to, Duration::ZERO)
+                }
+            };
+            order.on(event, now);
+        }
+        std::mem::take(&mut asked)
+    };
+    run(&mut order, Duration::ZERO, 60);
+    let waiting = run(&mut order, PATIENCE, 60);
+    assert!(waiting.len() > 8 && waiting[0].0 == 60, "{waiting:?}");
+    let now = PATIENCE + Duration::from_secs(5);
+    let late = NotDecoded::Late("no reply in time".to_owned());
+    order.on(Event::NotDecoded(60, waiting[0].1, late), now);
+    let again = run(&mut order, now, 60);
+    assert!(again.len() == 1 && again[0].0 == 60, "{again:?}");
 }

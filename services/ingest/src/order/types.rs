@@ -75,8 +75,10 @@ pub enum NotFetched {
 /// Why a block was not decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotDecoded {
-    /// No decoder has replied.
+    /// There is no decoder to ask.
     Unavailable(String),
+    /// The one that was asked has not replied in time.
+    Late(String),
     /// It cannot be decoded until the cause is corrected.
     Never(Reason, String),
 }

@@ -156,6 +156,7 @@ impl Nats {
              listen: \"127.0.0.1:{port}\"\n\
              server_name: \"mesh-{port}\"\n\
              max_payload: 4MB\n\
+             ping_interval: \"2s\"\n\
              pid_file: {pid_file:?}\n\
              {tls}",
             port = self.port,
