@@ -17,12 +17,21 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub const NO_TIMEOUTS: &str = "-c statement_timeout=0 -c lock_timeout=0 -c idle_session_timeout=0 \
     -c idle_in_transaction_session_timeout=0";
 
-/// Refuses a session in which no trigger fires: it would store rows and leave every derived table as it is.
+/// Settings of every session, which role and database could set otherwise: rows that a policy hides are an error instead
+/// of absent, and transactions read what is committed.
+pub(crate) const EVERY_SESSION: &str =
+    r"-c row_security=off -c default_transaction_isolation=read\ committed";
+
+/// Refuses a session in which a trigger of the schema does not fire: it would store rows and leave derived tables as they
+/// are.
 ///
 /// # Errors
 /// [`StoreError::NoTriggers`]; the server is gone.
 pub async fn check_triggers(client: &Client) -> Result<(), StoreError> {
-    let sql = "SELECT current_setting('session_replication_role') = 'replica'";
+    let sql = "SELECT current_setting('session_replication_role') = 'replica' OR EXISTS (
+        SELECT FROM pg_trigger
+        WHERE NOT tgisinternal AND tgenabled NOT IN ('O', 'A') AND pg_table_is_visible(tgrelid)
+    )";
     let row = client.query_one(sql, &[]).await.map_err(StoreError::in_step("checking the session"))?;
     if row.get(0) { Err(StoreError::NoTriggers) } else { Ok(()) }
 }
@@ -57,9 +66,8 @@ async fn try_connect(url: &str, purpose: &str, settings: &str) -> Result<Client,
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(CONNECT_TIMEOUT);
     }
-    if !settings.is_empty() {
-        config.options(format!("{} {settings}", config.get_options().unwrap_or_default()).trim());
-    }
+    let given = config.get_options().unwrap_or_default();
+    config.options(format!("{given} {EVERY_SESSION} {settings}").trim());
     // The driver's timeout ends with the connection to a host: who accepts it may never answer.
     let per_host = config.get_connect_timeout().map_or(CONNECT_TIMEOUT, |timeout| *timeout);
     let hosts = u32::try_from(config.get_hosts().len().max(1)).unwrap_or(u32::MAX);

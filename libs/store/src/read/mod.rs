@@ -45,7 +45,7 @@ use tokio_postgres::{Row, config::TargetSessionAttrs, types::ToSql};
 use tracing::Instrument;
 pub use unreadable::Unreadable;
 
-use crate::{TimeUs, address::Address};
+use crate::{TimeUs, address::Address, session::EVERY_SESSION};
 
 /// Most connections to the primary while reads use a replica. The primary then gets only the reads for which
 /// the replica is behind.
@@ -284,7 +284,7 @@ fn session(url: &str, config: &StoreConfig) -> Result<Address, ReadError> {
     // The driver chooses a server by whether its sessions may write. The user's rights are to read in any case.
     let is_read_only = session.get_target_session_attrs() == TargetSessionAttrs::Any;
     let settings = format!(
-        "{}{} -c statement_timeout={} -c TimeZone=UTC -c jit=off -c client_connection_check_interval=1s",
+        "{} {EVERY_SESSION}{} -c statement_timeout={} -c TimeZone=UTC -c jit=off -c client_connection_check_interval=1s",
         session.get_options().unwrap_or_default(),
         if is_read_only { " -c default_transaction_read_only=on" } else { "" },
         config.query_timeout.as_millis(),

@@ -78,6 +78,21 @@ async fn a_read_that_the_server_aborts_is_repeated_once() {
     }
 }
 
+#[tokio::test]
+async fn role_and_database_do_not_choose_what_a_session_reads() {
+    let database = Database::fresh().await;
+    let set = "DO $$ BEGIN EXECUTE format(
+        'ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database()); END $$";
+    database.connect().await.batch_execute(set).await.unwrap();
+    // A policy would leave rows out.
+    let sql = "SELECT current_setting('row_security') || ', ' || current_setting('transaction_isolation')";
+    let read = store(&database, 1).await.point(sql, &[], None).await.unwrap();
+    let other = mesh_store::connect(database.url(), "mesh test").await.unwrap();
+    for row in [read, other.query_one(sql, &[]).await.unwrap()] {
+        assert_eq!(row.get::<_, String>(0), "off, read committed");
+    }
+}
+
 /// As in an address of several servers, of which one is the primary.
 #[tokio::test]
 async fn a_server_that_takes_writes_may_be_required() {
