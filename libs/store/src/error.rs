@@ -36,7 +36,7 @@ pub enum StoreError {
     },
     /// The triggers that keep the derived tables do not fire.
     #[error(
-        "triggers are switched off by session_replication_role = replica: reset it for this role and database"
+        "triggers are switched off: reset session_replication_role for this role and database, and enable the tables' triggers"
     )]
     NoTriggers,
     /// The database stored another number of rows than it received.

@@ -102,17 +102,19 @@ async fn assert_equal_to_recomputation(client: &Client, table: &str, newest: &st
 
 #[tokio::test]
 async fn nothing_is_written_where_triggers_are_switched_off() {
-    let database = Database::fresh().await;
-    let set = "DO $$ BEGIN
+    let of_database = "DO $$ BEGIN
         EXECUTE format('ALTER DATABASE %I SET session_replication_role = replica', current_database()); END $$";
-    database.connect().await.batch_execute(set).await.unwrap();
-
-    let loaded = load_folder(database.url(), Path::new("/"), |_, _, _| ()).await;
-    assert!(matches!(loaded, Err(LoadError::Store(StoreError::NoTriggers))), "{loaded:?}");
-    let appender = Appender::connect(database.url()).await;
-    assert!(matches!(appender, Err(StoreError::NoTriggers)), "{appender:?}");
-    let mut client = database.connect().await;
-    assert!(matches!(BlockWriter::begin(&mut client).await, Err(LoadError::Store(StoreError::NoTriggers))));
+    for switch_off in [of_database, "ALTER TABLE orders DISABLE TRIGGER USER"] {
+        let database = Database::fresh().await;
+        database.connect().await.batch_execute(switch_off).await.unwrap();
+        let loaded = load_folder(database.url(), Path::new("/"), |_, _, _| ()).await;
+        assert!(matches!(loaded, Err(LoadError::Store(StoreError::NoTriggers))), "{loaded:?}");
+        let appender = Appender::connect(database.url()).await;
+        assert!(matches!(appender, Err(StoreError::NoTriggers)), "{appender:?}");
+        let mut client = database.connect().await;
+        let writer = BlockWriter::begin(&mut client).await;
+        assert!(matches!(writer, Err(LoadError::Store(StoreError::NoTriggers))));
+    }
 }
 
 #[tokio::test]
