@@ -22,6 +22,12 @@ pub enum LoadError {
         /// The migrations that are missing, oldest first, as in `V1__exportable_tables`.
         missing: Vec<String>,
     },
+    /// The tables cannot be made in this database.
+    #[error("{reason}")]
+    Unsuitable {
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// Migrations are applied, and tables that they create are not there.
     #[error(
         "the database lacks {}, which applied migrations created: restore the database from a back-up, or migrate an empty one",

@@ -52,6 +52,25 @@ pub async fn migrate_after<E: From<LoadError>>(
     migrate_with(MIGRATIONS, url, before).await
 }
 
+/// Refuses a database whose tables no service could read, or that takes any bytes for text.
+async fn check_database(client: &Client) -> Result<(), LoadError> {
+    let sql = "SELECT coalesce(current_schema(), ''), current_setting('server_encoding')";
+    let row = client.query_one(sql, &[]).await.map_err(LoadError::in_step("checking the database"))?;
+    let (schema, encoding): (&str, &str) = (row.get(0), row.get(1));
+    let reason = if schema != "public" {
+        let made = if schema.is_empty() { "nowhere".to_owned() } else { format!("in the schema {schema}") };
+        format!(
+            "the tables would be made {made}: see that the schema public is there and this user may create in it, and \
+             add ?options=-csearch_path%3Dpublic to the URL"
+        )
+    } else if encoding != "UTF8" {
+        format!("the database has the encoding {encoding}: create it with ENCODING 'UTF8' TEMPLATE template0")
+    } else {
+        return Ok(());
+    };
+    Err(LoadError::Unsuitable { reason })
+}
+
 async fn migrate_with<E: From<LoadError>>(
     migrations: &[Migration],
     url: &str,
@@ -65,6 +84,7 @@ async fn migrate_with<E: From<LoadError>>(
         .await
         .map_err(LoadError::in_step("waiting for the migration lock"))?;
     // The lock ends with the session, so an early return releases it, too.
+    check_database(&client).await?;
     let state = state_among(migrations, &client).await.map_err(LoadError::from)?;
     if state.will_change_exports() {
         before(&state).await?;
@@ -205,6 +225,18 @@ mod tests {
         // In an empty database there is nothing to seal.
         let empty = Database::empty().await;
         migrate_after(empty.url(), async |_| Err(LoadError::Busy)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_database_whose_tables_no_service_could_read_is_refused() {
+        let database = Database::empty().await;
+        for search_path in ["pg_catalog", "nowhere"] {
+            let separator = if database.url().contains('?') { '&' } else { '?' };
+            let url = format!("{}{separator}options=-csearch_path%3D{search_path}", database.url());
+            let refused = migrate(&url).await;
+            assert!(matches!(refused, Err(LoadError::Unsuitable { .. })), "{search_path}: {refused:?}");
+        }
+        migrate(database.url()).await.unwrap();
     }
 
     #[tokio::test]
