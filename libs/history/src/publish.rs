@@ -75,8 +75,22 @@ impl SegmentStore {
         let target = segments.join(&object);
         let renamed = spawn_blocking(move || {
             file.as_file().sync_all()?;
-            file.persist_noclobber(target).map_err(|refused| refused.error)?;
-            [segments, folder].into_iter().try_for_each(|folder| fs::File::open(folder)?.sync_all())
+            match file.persist_noclobber(&target) {
+                // A file system may have neither RENAME_NOREPLACE nor hard links. The lock of H7 keeps others away.
+                Err(refused) if refused.error.kind() != io::ErrorKind::AlreadyExists && !target.exists() => {
+                    refused.file.persist(&target).map_err(|refused| refused.error)?;
+                }
+                renamed => drop(renamed.map_err(|refused| refused.error)?),
+            }
+            [segments, folder].into_iter().try_for_each(|folder| match fs::File::open(folder)?.sync_all() {
+                // Nor does every one sync folders.
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+                {
+                    Ok(())
+                }
+                synced => synced,
+            })
         });
         let after = PUBLISH_DEADLINE;
         let Ok(renamed) = tokio::time::timeout(after, renamed).await else {
