@@ -4,6 +4,7 @@
 use std::{
     fs, io,
     net::{Ipv4Addr, SocketAddr},
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -55,12 +56,12 @@ impl Authority {
 
     /// Makes a certificate for this machine, in a folder; it replaces an earlier one there.
     pub fn certify(&self, folder: &Path) -> TlsFiles {
-        self.certify_until(folder, 4096)
+        self.certify_within(folder, 1975..4096)
     }
 
-    /// As [`Self::certify`], with the year in which the certificate expires.
-    pub fn certify_until(&self, folder: &Path, year: i32) -> TlsFiles {
-        let made = self.certificate_and_key(year);
+    /// As [`Self::certify`], with the years at whose beginnings the certificate becomes valid and expires.
+    pub fn certify_within(&self, folder: &Path, years: Range<i32>) -> TlsFiles {
+        let made = self.certificate_and_key(years);
         let [certificate, key] =
             made.unwrap_or_else(|error| panic!("cannot make certificates for the tests: {error}"));
         let write = |name: &str, text: &str| {
@@ -77,10 +78,11 @@ impl Authority {
         }
     }
 
-    fn certificate_and_key(&self, expires: i32) -> Result<[String; 2], Error> {
+    fn certificate_and_key(&self, years: Range<i32>) -> Result<[String; 2], Error> {
         let mut machine = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;
         machine.distinguished_name.push(DnType::CommonName, "this machine");
-        machine.not_after = date_time_ymd(expires, 1, 1);
+        machine.not_before = date_time_ymd(years.start, 1, 1);
+        machine.not_after = date_time_ymd(years.end, 1, 1);
         let key = KeyPair::generate()?;
         Ok([machine.signed_by(&key, &self.issuer)?.pem(), key.serialize_pem()])
     }

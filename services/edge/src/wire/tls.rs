@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    ops::Range,
     path::PathBuf,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -18,7 +19,11 @@ use rustls::{
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::either::Either;
-use x509_cert::{Certificate, der::Decode};
+use x509_cert::{
+    Certificate,
+    der::Decode,
+    time::{Time, Validity},
+};
 
 use crate::{file_follower::FileFollower, metrics::Metrics};
 
@@ -40,8 +45,8 @@ pub(crate) struct TlsFiles {
 /// The bytes of the two files.
 type Pair = [Vec<u8>; 2];
 
-/// A certificate with its key, and when it expires, seconds since the Unix epoch.
-type Certified = (CertifiedKey, i64);
+/// A certificate with its key, and when it is valid, seconds since the Unix epoch.
+type Certified = (CertifiedKey, Range<i64>);
 
 /// A connection with or without TLS.
 pub(super) type Socket = Either<TcpStream, Box<TlsStream<TcpStream>>>;
@@ -71,7 +76,7 @@ impl Tls {
             let provider = Arc::clone(&provider);
             move |pair: &Pair| certify(pair, &provider)
         };
-        let (follower, (certified, expires)) =
+        let (follower, (certified, validity)) =
             FileFollower::start("certificate", move || files.read(), certify)?;
         let in_force = Arc::new(InForce(RwLock::new(Arc::new(certified))));
         let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -80,7 +85,7 @@ impl Tls {
         let resolver = Arc::clone(&in_force) as Arc<dyn ResolvesServerCert>;
         let mut config = config.with_no_client_auth().with_cert_resolver(resolver);
         config.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
-        tokio::spawn(follow(follower, expires, in_force, metrics));
+        tokio::spawn(follow(follower, validity, in_force, metrics));
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }
 
@@ -110,31 +115,32 @@ impl TlsFiles {
     }
 }
 
-/// Puts each good pair in force, for as long as the process runs. A pair that has expired does not replace one that has not.
+/// Puts each good pair in force, for as long as the process runs. A pair that is not valid now does not replace one that is;
+/// it waits until it is valid, or the other one no more.
 async fn follow(
     mut follower: FileFollower<Pair, Certified>,
-    mut expires: i64,
+    mut validity: Range<i64>,
     in_force: Arc<InForce>,
     metrics: Metrics,
 ) {
-    let mut is_refused = false;
+    let mut waiting = None;
     loop {
         let reading = follower.next().await;
-        if let Some((certified, until)) = reading.changed {
-            is_refused = seconds_until(until) <= 0 && seconds_until(expires) > 0;
-            if is_refused {
-                tracing::warn!("the new certificate has expired; the one before stays in force");
-            } else {
-                *in_force.0.write() = Arc::new(certified);
-                expires = until;
-                tracing::info!(valid_for_s = seconds_until(expires), "another certificate is in force");
-            }
+        let is_new = reading.changed.is_some();
+        waiting = reading.changed.or(waiting);
+        let may_replace = |(_, new): &mut Certified| new.contains(&unix_s()) || !validity.contains(&unix_s());
+        if let Some((certified, new)) = waiting.take_if(may_replace) {
+            *in_force.0.write() = Arc::new(certified);
+            validity = new;
+            tracing::info!(valid_for_s = validity.end - unix_s(), "another certificate is in force");
+        } else if is_new {
+            tracing::warn!("the new certificate is not valid now; the one before stays in force");
         }
-        metrics.show_certificate(seconds_until(expires), reading.is_faulty || is_refused);
+        metrics.show_certificate(validity.end - unix_s(), reading.is_faulty || waiting.is_some());
     }
 }
 
-/// The certificate of a pair, and when it expires, seconds since the Unix epoch.
+/// The certificate of a pair, and when it is valid, seconds since the Unix epoch.
 fn certify([certificates, key]: &Pair, provider: &CryptoProvider) -> io::Result<Certified> {
     let faulty = |what: &str, why: &dyn std::fmt::Display| {
         io::Error::new(io::ErrorKind::InvalidData, format!("{what}: {why}"))
@@ -143,15 +149,15 @@ fn certify([certificates, key]: &Pair, provider: &CryptoProvider) -> io::Result<
     let chain = chain.map_err(|error| faulty("MESH_EDGE_TLS_CERT", &error))?;
     let leaf = chain.first().ok_or_else(|| faulty("MESH_EDGE_TLS_CERT", &"it has no certificate"))?;
     let parsed = Certificate::from_der(leaf).map_err(|error| faulty("MESH_EDGE_TLS_CERT", &error))?;
-    let expires = parsed.tbs_certificate.validity.not_after.to_unix_duration().as_secs().cast_signed();
+    let unix_s = |time: Time| time.to_unix_duration().as_secs().cast_signed();
+    let Validity { not_before, not_after } = parsed.tbs_certificate.validity;
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| faulty("MESH_EDGE_TLS_KEY", &error))?;
     let certified =
         CertifiedKey::from_der(chain, key, provider).map_err(|error| faulty("MESH_EDGE_TLS_KEY", &error))?;
-    Ok((certified, expires))
+    Ok((certified, unix_s(not_before)..unix_s(not_after)))
 }
 
-/// Negative when the time has passed.
-fn seconds_until(unix_s: i64) -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    unix_s.saturating_sub(now.cast_signed())
+/// The time, seconds since the Unix epoch.
+fn unix_s() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().cast_signed()
 }
