@@ -8,8 +8,8 @@ use mesh_tests::{
 use proto_msgs::{
     Contract, Method,
     v2::{
-        GetWithdrawalRequest, ListDelegationsRequest, ListEpochRewardSummariesRequest, Pagination,
-        RewardSummaryFilter,
+        GetWithdrawalRequest, ListAccountsRequest, ListDelegationsRequest, ListEpochRewardSummariesRequest,
+        Pagination, RewardSummaryFilter,
     },
 };
 
@@ -123,6 +123,10 @@ async fn protobuf_requests_accept_the_same_forms_as_queries() {
     let called = Call::new("ListEpochRewardSummaries", &request);
     let (found, expected) = (rpc.json(&called).await.unwrap(), rpc.json(&summaries).await.unwrap());
     assert_eq!(found, expected, "an empty element is none");
+    let request = ListAccountsRequest { pagination: Some(Pagination::default()), ..Default::default() };
+    let accounts = rpc.json(&Call::new("ListAccounts", &request)).await.unwrap();
+    let all = rpc.json(&Call::from_path("/accounts").unwrap()).await.unwrap();
+    assert_eq!(accounts, all, "a page is not asked for by an empty message");
 }
 
 #[tokio::test]

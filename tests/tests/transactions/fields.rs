@@ -2,12 +2,12 @@
 //! the development node, which counts what it receives.
 
 use mesh_testbed::{Answer, DevNode, NodeKind, on_both_nodes};
-use mesh_tests::assert_problem;
-use proto_msgs::v2::Transaction;
+use mesh_tests::{Call, Rpc, assert_problem};
+use proto_msgs::v2::{SubmissionType, SubmitTransactionRequest, Transaction, transaction::From as Sender};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::transactions::{Environment, body, raw};
+use crate::transactions::{Environment, body, hash, raw};
 
 /// Sets a member of the transaction's JSON, or removes it.
 fn changed(tx: &Value, pointer: &str, value: Option<Value>) -> Value {
@@ -79,6 +79,32 @@ async fn malformed_fields_are_refused_and_named_together() {
         assert!(details.iter().all(|detail| detail["code"] == 10_015), "{details:?}");
     }
     environment.nothing_was_broadcast();
+}
+
+#[tokio::test]
+async fn over_grpc_a_transaction_keeps_its_letters_and_its_mistakes_are_named_together() {
+    let environment = Environment::start(DevNode::configure()).await;
+    let rpc = Rpc::connect(&environment.mesh).await;
+    let submit = |tx: &Transaction| {
+        let r#type = SubmissionType::TypeAsync.into();
+        Call::new("SubmitTransaction", &SubmitTransactionRequest { tx: Some(tx.clone()), r#type })
+    };
+    let mut tx = environment.node.transaction(1, "order").await;
+    let signature = tx.signature.as_mut().unwrap();
+    signature.value = signature.value.to_uppercase();
+    let submitted = submit(&tx);
+    let reply = rpc.call(&submitted).await.unwrap().into_inner();
+    assert_eq!(submitted.json(&reply)["txHash"], hash(&tx));
+    tx.input_data.clear();
+    tx.signature.as_mut().unwrap().value = "zz".to_owned();
+    for sender in ["xx", ""] {
+        tx.from = Some(Sender::PubKey(sender.to_owned()));
+        let refused = rpc.call(&submit(&tx)).await.unwrap_err();
+        let details = String::from_utf8_lossy(refused.details()).into_owned();
+        for field in ["tx.pubKey", "tx.inputData", "tx.signature.value"] {
+            assert!(details.contains(field), "{field}: {details}");
+        }
+    }
 }
 
 on_both_nodes!(a_transaction_of_a_mebibyte_passes_and_one_byte_more_does_not);

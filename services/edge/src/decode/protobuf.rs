@@ -54,7 +54,9 @@ fn check_value(value: Value, path: &mut FieldPath) -> Result<Option<Value>, Prob
         }
         (Value::Message(mut message), _) => {
             check_fields(&mut message, path)?;
-            Ok(Some(Value::Message(message)))
+            // Parameters cannot express an empty one.
+            let is_empty = message.fields().next().is_none();
+            Ok((!is_empty).then_some(Value::Message(message)))
         }
         (value, _) => {
             let given = value.as_str().map(str::to_owned);
