@@ -8,9 +8,9 @@ use bytes::{Buf, Bytes};
 use futures_util::{StreamExt, future::BoxFuture};
 use http::{
     Method, Request, Uri, Version,
-    header::{CONTENT_LENGTH, IF_MATCH, TRANSFER_ENCODING, UPGRADE},
+    header::{IF_MATCH, UPGRADE},
 };
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use mesh_problem::Problem;
 use mesh_telemetry::span;
 use tokio::time::Instant;
@@ -99,16 +99,16 @@ impl<S: WarpService> HttpService<S> {
     }
 
     /// Answers a GET that the cache has a fresh answer to.
-    pub(crate) fn answer_cached<B>(
+    pub(crate) fn answer_cached(
         &self,
         cached: Option<Cached>,
-        request: &Request<B>,
+        request: &Request<Incoming>,
         client: &ClientContext,
         started: Instant,
     ) -> FastPath {
         let Some(cached) = cached else { return FastPath::Miss(None) };
         let headers = request.headers();
-        let has_body = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
+        let has_body = !request.body().is_end_stream();
         // A request with a trace context is traced.
         let is_traced = span::is_enabled() && headers.contains_key(TRACEPARENT);
         let has_rare_header = is_traced || headers.contains_key(IF_MATCH) || wants_events(headers);
