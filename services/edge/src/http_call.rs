@@ -225,6 +225,10 @@ impl HttpCall<'_> {
     async fn open_web_socket(&mut self) -> Result<Response, HttpError> {
         self.check_access()?;
         let (state, head) = (self.state, self.head);
+        if head.headers.contains_key(EXPECT) {
+            // Its body would come after the 101 and be taken for frames (RFC 9110, 7.8).
+            return Err(Problem::invalid(MALFORMED, "a handshake has no `Expect`").into());
+        }
         body::drain(self.body, &head.headers, &state.config.limits).await?;
         let handling = self.note.read(&head.headers);
         let parameters = Parameters::parse(head.query())?;
@@ -234,8 +238,8 @@ impl HttpCall<'_> {
             let reason = format!("{READ} is not used over a WebSocket: each read has its own frame");
             return Err(Problem::invalid(MALFORMED, reason).into());
         }
-        let response =
-            Upgrade::new(&head.client, handling, &state.watches).answer(&head.headers, &state.config)?;
+        let upgrade = Upgrade::new(&head.client, handling, &state.watches);
+        let response = upgrade.answer(&head.headers, &state.config, parameters.pretty()?)?;
         answer::check_if_match(&head.headers, None)?;
         Ok(response)
     }

@@ -203,6 +203,7 @@ async fn a_handshake_is_checked() {
         (HANDSHAKE.replace("GET", "POST"), 405, 12, 10_000),
         (origin("https://b.example"), 403, 7, 10_000),
         (origin("null"), 403, 7, 10_000),
+        (HANDSHAKE.replace("Host", "Content-Length: 2\r\nExpect: 100-continue\r\nHost"), 400, 3, 10_015),
     ] {
         let answer = raw::answer_to(&url, &request).await;
         assert_problem(&answer, status, code, number);

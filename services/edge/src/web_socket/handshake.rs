@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use warp::reply::Response;
 
 use crate::{
-    admission::ClientContext,
+    admission::{ClientContext, head::HttpError},
     config::Config,
     decode::{
         list_header::{lines, pieces},
@@ -59,9 +59,14 @@ impl Upgrade {
     ///
     /// # Errors
     /// For a malformed handshake, an origin that is not allowed, and bytes before the answer.
-    pub(crate) fn answer(self, headers: &HeaderMap, config: &Config) -> Result<Response, Problem> {
+    pub(crate) fn answer(
+        self,
+        headers: &HeaderMap,
+        config: &Config,
+        is_pretty: bool,
+    ) -> Result<Response, Problem> {
         if single(headers, &SEC_WEBSOCKET_VERSION) != Some(VERSION) {
-            return Ok(other_version());
+            return Ok(other_version(is_pretty));
         }
         let malformed = |reason: &str| Problem::invalid(MALFORMED, reason);
         if !has_token(headers, &CONNECTION, "upgrade") {
@@ -88,11 +93,12 @@ impl Upgrade {
     }
 }
 
-fn other_version() -> Response {
+fn other_version(is_pretty: bool) -> Response {
     let problem = Problem::invalid(NOT_MAPPED, "only version 13 of WebSocket is supported");
     let problem = problem.with_inner("Sec-WebSocket-Version: 13");
     let status = StatusCode::UPGRADE_REQUIRED;
-    let mut response = switching(status, answer::refusal(status, &problem));
+    let refusal = answer::error(&HttpError { status, problem, allow: None }, is_pretty);
+    let mut response = switching(status, refusal);
     response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION));
     response
 }
