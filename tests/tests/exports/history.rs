@@ -117,6 +117,8 @@ async fn a_range_is_given_under_its_conditions_alone() {
         let Some(part) = part else {
             let header = answer.header("content-range");
             assert_eq!((answer.status, header), (416, Some(&*format!("bytes */{length}"))), "{range}");
+            let pretty = mesh_client.get_with(&format!("{DELEGATIONS}&pretty"), "range", range).await;
+            assert!(pretty.text().starts_with("{\n"), "{range}");
             continue;
         };
         assert_eq!((answer.status, answer.body), (206, whole.body.slice(part)), "{range}");

@@ -12,7 +12,7 @@ use http::{
         CONTENT_TYPE, ETAG, IF_RANGE, VARY,
     },
 };
-use mesh_bus::{OpenReply, PullStream};
+use mesh_bus::{Format, OpenReply, PullStream};
 use mesh_problem::{NOT_MAPPED, Problem};
 use sync_wrapper::SyncStream;
 use tokio::time::timeout;
@@ -91,7 +91,10 @@ impl Download<'_> {
                 headers.insert(CONTENT_RANGE, text(content_range));
                 (StatusCode::PARTIAL_CONTENT, Some(range))
             }
-            Some((None, length)) => return Ok(not_satisfiable(length)),
+            Some((None, length)) => {
+                let is_pretty = self.question.encoding.format == Format::PrettyJson;
+                return Ok(not_satisfiable(length, is_pretty));
+            }
         };
         if let Some(length) = range.as_ref().map(|range| range.end - range.start).or(length) {
             headers.insert(CONTENT_LENGTH, length.into());
@@ -226,12 +229,13 @@ fn text(value: String) -> HeaderValue {
     HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static(""))
 }
 
-fn not_satisfiable(length: u64) -> Response {
+fn not_satisfiable(length: u64, is_pretty: bool) -> Response {
     let problem = Problem::invalid(NOT_MAPPED, "the file has no such bytes")
         .with_inner(format!("it has {length} bytes"));
-    let mut response = answer::refusal(StatusCode::RANGE_NOT_SATISFIABLE, &problem);
+    let status = StatusCode::RANGE_NOT_SATISFIABLE;
+    let mut response = answer::error(&HttpError { status, problem, allow: None }, is_pretty);
     response.headers_mut().insert(CONTENT_RANGE, text(format!("bytes */{length}")));
-    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
     response
 }
 
