@@ -15,6 +15,7 @@ use crate::{
     admission::head::HttpError,
     ask::answer_memory::{Held, UNCOUNTED},
     config::Limits,
+    decode::list_header::{lines, pieces},
 };
 
 /// Most bytes of a discarded body that are read, in multiples of the greatest body.
@@ -34,10 +35,12 @@ pub(crate) async fn read_whole<E>(
     limits: &Limits,
     hold: impl Fn(usize) -> Result<Option<Held>, Problem>,
 ) -> Result<(Bytes, Option<Held>), HttpError> {
-    if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+    check_announced(headers, limits)?;
+    let mut codings = lines(headers, &CONTENT_ENCODING).flat_map(|line| pieces(line, b','));
+    let is_plain = |coding: &[u8]| coding.is_empty() || coding.eq_ignore_ascii_case(b"identity");
+    if !codings.all(|coding| is_plain(coding.trim_ascii())) {
         return Err(Problem::invalid(MALFORMED, "a compressed body is not taken").into());
     }
-    check_announced(headers, limits)?;
     collect(body, limits.body_bytes, limits, hold).await
 }
 
