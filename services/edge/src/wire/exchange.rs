@@ -2,15 +2,19 @@
 //! errors, the line of the access log.
 
 use http::{
-    HeaderValue, StatusCode,
+    HeaderMap, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONNECTION},
 };
 use http_body_util::Either as EitherBody;
 use warp::reply::Response;
 
 use crate::{
-    access_log::record::Record, admission::rate_limiter::RateLimitStatus,
-    ask::answer::without_shared_caching, connection::InFlightRequest, keys::KeyInUse,
+    access_log::record::Record,
+    admission::rate_limiter::RateLimitStatus,
+    ask::answer::without_shared_caching,
+    connection::InFlightRequest,
+    keys::KeyInUse,
+    trace::{RequestId, X_REQUEST_ID},
     wire::tracked_body::TrackedBody,
 };
 
@@ -54,8 +58,8 @@ impl Exchange {
     pub(super) fn finish(self, mut response: Response, is_stopping: bool) -> Answer {
         let is_broken = self.is_http1 && self.request.is_broken();
         if is_broken {
-            response = Response::default();
-            *response.status_mut() = StatusCode::BAD_REQUEST;
+            let id = response.headers_mut().remove(X_REQUEST_ID);
+            response = bad_request(id.map_or_else(|| RequestId::of(&HeaderMap::new()), RequestId::of_answer));
         }
         let verdict = Verdict::of_status(response.status());
         self.write_rate(&mut response, verdict);
@@ -77,12 +81,11 @@ impl Exchange {
 
     /// Rejects an invalid `Host` with an empty 400, as strict HTTP/1 rejects other requests. Over HTTP/1 it is the
     /// connection's last response.
-    pub(super) fn refuse_host(mut self) -> Answer {
+    pub(super) fn refuse_host(mut self, id: RequestId) -> Answer {
         if let Some(record) = &mut self.record {
             record.set_reason("an invalid host");
         }
-        let mut response = Response::default();
-        *response.status_mut() = StatusCode::BAD_REQUEST;
+        let mut response = bad_request(id);
         let verdict = Verdict::of_status(response.status());
         self.write_rate(&mut response, verdict);
         if self.is_http1 {
@@ -121,6 +124,14 @@ impl Exchange {
         }
         response.map(|body| TrackedBody::new(body, self.request, self.record, meter))
     }
+}
+
+/// An empty 400.
+fn bad_request(id: RequestId) -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(X_REQUEST_ID, id.into_value());
+    response
 }
 
 /// What a response says of its request.

@@ -34,6 +34,7 @@ use crate::{
     grpc_kind::is_grpc,
     metrics::Metrics,
     service::{FastPath, HttpService, WarpService},
+    trace::RequestId,
     unread_body,
     wire::{
         endless::{Endless, WithoutHyper, write_answer},
@@ -318,10 +319,11 @@ impl<S: WarpService> Acceptor<S> {
             record,
         };
         if !has_valid_host(&request) {
+            let id = RequestId::of(request.headers());
             if !exchange.is_http1 {
                 unread_body::discard(request.into_body().into_data_stream());
             }
-            return EitherFuture::Left(ready(Ok(exchange.refuse_host())));
+            return EitherFuture::Left(ready(Ok(exchange.refuse_host(id))));
         }
         let question = match self.parts.service.answer_cached(cached, &request, &client, started) {
             FastPath::Hit(response) => {
