@@ -8,6 +8,7 @@ use std::{
     os::fd::OwnedFd,
     path::PathBuf,
     sync::Arc,
+    time::Duration,
 };
 
 use crate::{
@@ -74,8 +75,11 @@ pub fn find(name: &str) -> Option<&'static Service> {
     SERVICES.iter().find(|service| service.name == name)
 }
 
-/// How long a service may take to finish running requests after SIGTERM, seconds.
+/// How long a service may take to finish running requests after SIGTERM, seconds, unless [`GRACE`] says another time.
 pub const GRACE_S: u64 = 10;
+
+/// The variable of this time.
+const GRACE: &str = "MESH_STOP_GRACE_S";
 
 /// The listening sockets of the edge. The launcher owns them, so that a connection made while no replica runs
 /// waits in the backlog for the next one.
@@ -174,9 +178,7 @@ impl ServiceEnvironment {
         .env("MESH_DATABASE_PASSWORD_FILE", "")
         .env("MESH_ADMIN_LISTEN", "127.0.0.1:0")
         .env("MESH_ADMIN_ADDRESS_FILE", address_file.to_string_lossy())
-        .env("MESH_STOP_GRACE_S", GRACE_S.to_string());
-        // 500 ms longer than the service's own limit, so that only a hanging one is killed.
-        spec.grace = std::time::Duration::from_millis(GRACE_S * 1000 + 500);
+        .env(GRACE, GRACE_S.to_string());
         for need in service.needs {
             match need {
                 Need::Bus => spec.env.extend(self.bus.variables(service.name)),
@@ -205,6 +207,10 @@ impl ServiceEnvironment {
         for (name, value) in &self.env {
             spec = spec.env(name, value);
         }
+        let grace = self.env.iter().rev().find(|(name, _)| name == GRACE);
+        let grace_s = grace.and_then(|(_, value)| value.parse().ok()).unwrap_or(GRACE_S);
+        // 500 ms longer than the service's own limit, so that only a hanging one is killed.
+        spec.grace = Duration::from_secs(grace_s).saturating_add(Duration::from_millis(500));
         ReplicaSpec { spec, ready: Ready::Admin(address_file) }
     }
 }
