@@ -117,9 +117,9 @@ impl Env {
         }
     }
 
-    /// `true`, `on` or `1`; `false`, `off` or `0`; or its default.
+    /// `true`, `on` or `1`; `false`, `off` or `0`, in letters of either case; or its default.
     pub fn flag(&mut self, name: &str, default: bool) -> bool {
-        match self.given(name).map(String::as_str) {
+        match self.given(name).map(|text| text.to_ascii_lowercase()).as_deref() {
             None => default,
             Some("true" | "on" | "1") => true,
             Some("false" | "off" | "0") => false,

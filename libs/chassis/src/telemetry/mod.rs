@@ -112,7 +112,8 @@ fn traces_endpoint(env: &mut Env) -> Option<String> {
     let endpoint = env.optional("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
     let endpoint = endpoint.or_else(|| env.optional("OTEL_EXPORTER_OTLP_ENDPOINT"))?;
     let exporter = env.optional("OTEL_TRACES_EXPORTER");
-    exporter.is_none_or(|exporter| exporter == "otlp").then_some(endpoint)
+    let is_otlp = |exporters: String| exporters.split(',').any(|exporter| exporter.trim() == "otlp");
+    exporter.is_none_or(is_otlp).then_some(endpoint)
 }
 
 /// The resource of the spans: the workload, unless the standard variables set another name.
@@ -145,7 +146,7 @@ mod tests {
         assert_eq!(endpoint(&[all]).as_deref(), Some(all.1));
         assert_eq!(endpoint(&[all, own]).as_deref(), Some(own.1));
         assert_eq!(endpoint(&[all, ("OTEL_TRACES_EXPORTER", "none")]), None);
-        assert_eq!(endpoint(&[all, ("OTEL_TRACES_EXPORTER", "otlp")]).as_deref(), Some(all.1));
-        assert_eq!(endpoint(&[all, ("OTEL_SDK_DISABLED", "true")]), None);
+        assert_eq!(endpoint(&[all, ("OTEL_TRACES_EXPORTER", "console, otlp")]).as_deref(), Some(all.1));
+        assert_eq!(endpoint(&[all, ("OTEL_SDK_DISABLED", "True")]), None);
     }
 }
