@@ -73,6 +73,19 @@ async fn blocks_of_another_source_are_stored_in_order_up_to_the_first_fault() {
 }
 
 #[tokio::test]
+async fn blocks_share_a_transaction_only_while_their_rows_fit() {
+    let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
+    let parameter =
+        |id: u64| json!({"table": "network_parameters", "values": {"key": id.to_string(), "value": "x"}});
+    let parameters: Value = (0..600).map(parameter).collect();
+    let lines: Vec<Value> = (1..=2).map(|height| block(height, &parameters)).collect();
+    rows(&database, &write(folder.path(), &lines)).await.done();
+    let sql = "SELECT count(DISTINCT xmin::text) FROM blocks";
+    let transactions = database.connect().await.query_one(sql, &[]).await.unwrap().get::<_, i64>(0);
+    assert_eq!(transactions, 2, "1,000 rows are the most of a first transaction");
+}
+
+#[tokio::test]
 async fn recorded_blocks_are_decoded_into_rows() {
     let folder = tempfile::tempdir().unwrap();
     let event = json!({"type": "mesh.epochs", "attributes": [{"key": "id", "value": "\"7\""}]});

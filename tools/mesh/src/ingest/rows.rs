@@ -12,10 +12,13 @@ use mesh_ingest::{DecodedBlock, StatedRow};
 use mesh_problem::error_chain;
 use mesh_store::{
     TimeUs,
-    append::{AppendError, Appender, NewBlock, StoredHead},
+    append::{AppendError, Appender, CopyText, NewBlock, StoredHead},
 };
 use serde::Deserialize;
-use tokio::{sync::mpsc, time::Duration};
+use tokio::{
+    sync::mpsc,
+    time::{Duration, Instant},
+};
 
 use super::{args::RowsArgs, place::Variables};
 use crate::{
@@ -26,8 +29,11 @@ use crate::{
 /// Most lines that are read ahead.
 const READ_AHEAD: usize = 64;
 
-/// Most rows of one transaction.
-const MAX_ROWS: usize = 50_000;
+/// Fewest and most rows that one transaction aims at.
+const ROWS: [u64; 2] = [1_000, 50_000];
+
+/// The time that one transaction aims at.
+const TRANSACTION_TIME: Duration = Duration::from_secs(1);
 
 /// Most blocks of one transaction.
 const MAX_BLOCKS: usize = 1_000;
@@ -77,6 +83,7 @@ pub(super) async fn rows(args: RowsArgs) -> Result<(), Failure> {
         head: chain.head,
         waiting: Vec::new(),
         rows: 0,
+        most_rows: ROWS[0],
         stored: 0,
         file: args.file.display().to_string(),
     };
@@ -109,7 +116,9 @@ struct Writer {
     /// Blocks that are not stored so far, with the numbers of their lines and the heads that they make.
     waiting: Vec<(usize, NewBlock, StoredHead)>,
     /// The rows of these.
-    rows: usize,
+    rows: u64,
+    /// Most rows of the next transaction; a block with more has one of its own.
+    most_rows: u64,
     stored: usize,
     file: String,
 }
@@ -139,7 +148,14 @@ impl Writer {
                 self.store().await?;
                 return Err(self.fault(number, &fault));
             }
-            if self.rows >= MAX_ROWS || self.waiting.len() >= MAX_BLOCKS {
+            if self.rows > self.most_rows && self.waiting.len() > 1 {
+                // The newest block does not fit: it waits for the next transaction.
+                let newest = self.waiting.pop();
+                self.store().await?;
+                self.rows = newest.iter().map(|(_, block, _)| rows_of(block)).sum();
+                self.waiting.extend(newest);
+            }
+            if self.rows >= self.most_rows || self.waiting.len() >= MAX_BLOCKS {
                 self.store().await?;
             }
         }
@@ -175,14 +191,13 @@ impl Writer {
         }
         let rows = line.rows.into_iter().map(StatedRow::read).collect::<Result<Vec<_>, _>>();
         let rows = rows.map_err(|error| format!("decode: {error}"))?;
-        let count = rows.len();
         let time: jiff::Timestamp =
             line.time.parse().map_err(|error| format!("time {:?}: {error}", line.time))?;
         let time = TimeUs(time.as_nanosecond().div_euclid(1000) as i64);
         let block = DecodedBlock { chain_id: self.chain_id.clone(), height, hash, time, rows };
         let (block, head) = block.prepare(before).map_err(|error| format!("decode: {error}"))?;
+        self.rows += rows_of(&block);
         self.waiting.push((number, block, head));
-        self.rows += count;
         Ok(())
     }
 
@@ -232,13 +247,27 @@ impl Writer {
     async fn append(&mut self, blocks: &[NewBlock]) -> Result<(), AppendError> {
         let mut outcome = Err(AppendError::Busy);
         for _ in 0..BUSY_RETRIES {
+            let start = Instant::now();
             outcome = self.store.append(&self.chain_id, self.head.as_ref(), blocks).await;
+            if outcome.is_ok() {
+                self.aim(blocks.iter().map(rows_of).sum(), start.elapsed());
+            }
             if !matches!(outcome, Err(AppendError::Busy)) {
                 break;
             }
             tokio::time::sleep(BUSY_RETRY).await;
         }
         outcome
+    }
+
+    /// Sets the rows of the next transaction by the time of one with so many.
+    fn aim(&mut self, rows: u64, time: Duration) {
+        // Small transactions do not show how many rows fit into the time.
+        if rows >= self.most_rows / 2 {
+            let fit = rows as f64 * TRANSACTION_TIME.as_secs_f64() / time.as_secs_f64().max(0.001);
+            self.most_rows =
+                (fit as u64).clamp(self.most_rows / 2, self.most_rows * 2).clamp(ROWS[0], ROWS[1]);
+        }
     }
 
     fn failure(&self, number: usize, error: AppendError) -> Failure {
@@ -252,4 +281,8 @@ impl Writer {
     fn fault(&self, number: usize, fault: &str) -> Failure {
         failed!("{}, line {number}: {fault}", self.file)
     }
+}
+
+fn rows_of(block: &NewBlock) -> u64 {
+    block.rows.values().map(CopyText::rows).sum()
 }
