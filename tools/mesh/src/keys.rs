@@ -1,7 +1,8 @@
 //! `mesh keys`: writes the file of the clients' keys, and follows what they use.
 
 use std::{
-    fs, io,
+    fs::{self, TryLockError},
+    io,
     path::{Path, PathBuf},
     thread::sleep,
     time::{Duration, Instant},
@@ -219,9 +220,10 @@ fn lock(file: &Path) -> Result<fs::File, Failure> {
     let opened = fs::File::open(folder);
     let folder = opened.map_err(|error| failed!("cannot open {} ({error})", folder.display()))?;
     let until = Instant::now() + LOCKED_WITHIN;
-    while let Err(error) = folder.try_lock() {
+    // Any other error is that of a file system without locks.
+    while let Err(TryLockError::WouldBlock) = folder.try_lock() {
         if Instant::now() > until {
-            return Err(failed!("{} is being changed ({error}); try again", file.display()));
+            return Err(failed!("{} is being changed by another command; try again", file.display()));
         }
         sleep(Duration::from_millis(10));
     }

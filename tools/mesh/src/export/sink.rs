@@ -3,7 +3,7 @@
 //! The name of a part says the checksum of the complete file, so that only a part of the same file is resumed.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, ErrorKind, Read as _, Seek as _, Write as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -92,7 +92,9 @@ impl Sink {
         let is_named = |file: &File| -> io::Result<bool> {
             Ok(file.metadata()?.ino() == fs::metadata(&paths.part)?.ino())
         };
-        if file.try_lock().is_err() || !is_named(&file).unwrap_or(false) {
+        // Any other error is that of a file system without locks.
+        let is_locked = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+        if is_locked || !is_named(&file).unwrap_or(false) {
             return Err(failed!(
                 "{} is being written by another download; wait for it, or name another file with -o",
                 paths.part.display()
