@@ -4,11 +4,12 @@ use std::{fmt, io, time::Duration};
 
 use bytes::Bytes;
 use clap::Args;
+use mesh_node_rpc::retry_after;
 use mesh_problem::{Problem, sources};
 use proto_msgs::{Contract, Operation};
 use reqwest::{
     Client, ClientBuilder, RequestBuilder, Response, StatusCode, Url,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -253,10 +254,11 @@ impl Gateway {
         if status.is_success() {
             return Ok(response);
         }
-        let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let after = retry_after(response.headers());
         let body = self.body(response).await.ok();
         let problem = body.and_then(|body| serde_json::from_slice(&body).ok());
-        let (retry_after, proxy) = (after.map(Duration::from_secs), self.proxy.clone());
+        let retry_after = after.map(|seconds| Duration::from_secs(seconds.into()));
+        let proxy = self.proxy.clone();
         Err(GatewayError::Status { status, retry_after, problem, proxy })
     }
 

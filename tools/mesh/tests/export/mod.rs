@@ -10,7 +10,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::{process::Command, sync::OnceCell, time::timeout};
 
-use crate::command::{Outcome, command, says};
+use crate::{
+    command::{Outcome, command, says},
+    stub::{Reply, StubGateway},
+};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAME: &str = "test_net-trades-1-4.zip";
@@ -239,6 +242,21 @@ async fn a_download_that_breaks_goes_on_by_itself() {
     let gateway = faulty(url, &[Fault::Cut(CUT)]).await;
     let piped = folder.run(&gateway.url, ["1", "4"], &["-o", "-"]).await;
     assert!(piped.code == Some(0) && piped.bytes == plain(1, 4).await);
+}
+
+#[tokio::test]
+async fn a_time_to_try_again_may_be_a_date() {
+    let gateway = StubGateway::start(|_| async {
+        let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(2);
+        let date = soon.strftime("%a, %d %b %Y %H:%M:%S GMT");
+        let head = format!("HTTP/1.1 503 X\r\nretry-after: {date}\r\n");
+        let bytes = format!("{head}connection: close\r\ncontent-length: 0\r\n\r\n").into_bytes();
+        Reply { bytes, stalls: false }
+    })
+    .await;
+    let outcome = Folder::new().run(&gateway.url, ["1", "4"], &["--retries", "1"]).await;
+    assert!(!outcome.error.contains("retrying in 0."), "{outcome:?}");
+    says(&outcome.error, &["503", "retrying in "]);
 }
 
 #[tokio::test]
