@@ -91,7 +91,7 @@ impl Credentials {
         if text.contains("BEGIN NATS USER JWT") {
             return Ok(Self::Jwt(text));
         }
-        match text.trim().split_once(':') {
+        match text.trim_start_matches('\u{feff}').trim().split_once(':') {
             Some((user, password)) => {
                 Ok(Self::Password { user: user.to_owned(), password: password.to_owned() })
             }
@@ -126,6 +126,16 @@ mod tests {
             ["a b", "a.*", ">", "a..b", ".a", "a.", "a\"", "a\n"]
                 .iter()
                 .all(|bad| check_prefix(bad).is_err())
+        );
+    }
+
+    #[test]
+    fn a_password_file_may_begin_with_a_byte_order_mark() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "\u{feff}edge:secret\r\n").unwrap();
+        let read = Credentials::read(file.path()).unwrap();
+        assert!(
+            matches!(read, Credentials::Password { user, password } if user == "edge" && password == "secret")
         );
     }
 }

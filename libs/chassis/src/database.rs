@@ -55,7 +55,8 @@ fn complete(env: &mut Env, name: &str, url: String, check: AddressCheck) -> Stri
             return url;
         }
     };
-    let password = utf8_percent_encode(password.trim_end_matches(['\r', '\n']), NON_ALPHANUMERIC).to_string();
+    let password = password.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']);
+    let password = utf8_percent_encode(password, NON_ALPHANUMERIC).to_string();
     with_password(&url, &password).unwrap_or_else(|mistake| {
         env.mistake(format!("{name} {mistake}"));
         url
@@ -91,7 +92,7 @@ mod tests {
     #[test]
     fn a_password_file_completes_both_addresses() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(b"p@ss/w%rd:\n").unwrap();
+        file.write_all("\u{feff}p@ss/w%rd:\n".as_bytes()).unwrap();
         let file = file.path().to_str().unwrap();
         let (database, mistakes) = read(&[
             ("MESH_DATABASE_URL", "postgresql://query@a:5432,b/mesh?sslmode=require"),

@@ -148,13 +148,14 @@ impl fmt::Display for FileFault {
 
 impl std::error::Error for FileFault {}
 
-/// The entries of a file, whole or not at all. Empty lines are skipped.
+/// The entries of a file, whole or not at all. Empty lines and a byte order mark are skipped.
 ///
 /// # Errors
 /// The first faulty line: one that is no entry, or has the name or the key of an earlier one.
 pub fn parse(file: &[u8]) -> Result<Vec<KeyEntry>, FileFault> {
     let (mut names, mut digests) = (HashSet::new(), HashSet::new());
     let mut entries = Vec::new();
+    let file = file.strip_prefix("\u{feff}".as_bytes()).unwrap_or(file);
     for (index, line) in file.split(|byte| *byte == b'\n').enumerate() {
         if line.trim_ascii().is_empty() {
             continue;
@@ -220,7 +221,7 @@ mod tests {
         let entries = parse(text.as_bytes()).unwrap();
         assert_eq!(to_text(&entries), text);
         assert_eq!(entries[0].sha256, KeyDigest::of(b"foo"));
-        let least = format!("\n{{\"name\":\"b\",\"sha256\":\"{}\"}}\r\n\n", SHA.to_uppercase());
+        let least = format!("\u{feff}\n{{\"name\":\"b\",\"sha256\":\"{}\"}}\r\n\n", SHA.to_uppercase());
         let entries = parse(least.as_bytes()).unwrap();
         assert_eq!((entries.len(), entries[0].rate_per_s, entries[0].expires), (1, None, None));
     }
