@@ -27,7 +27,7 @@ use crate::{
 pub struct LoadReport {
     /// The tables that were loaded, in the order of loading.
     pub tables: Vec<LoadedTable>,
-    /// CSV files that were left out, sorted by name.
+    /// Files and folders that were left out, sorted by name.
     pub skipped_files: Vec<SkippedFile>,
 }
 
@@ -60,7 +60,7 @@ pub enum SkipReason {
     NoSuchTable,
     /// Triggers fill the table from the others.
     Derived,
-    /// It begins with the name of a table and does not end in `.csv`.
+    /// Its name does not end in `.csv`.
     NoCsv,
 }
 

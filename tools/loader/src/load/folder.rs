@@ -53,10 +53,7 @@ pub(super) async fn find_sources(
     let mut skipped = Vec::new();
     for file in files(dir).await? {
         if !is_csv(&file) {
-            // What may have been meant as a table, such as a compressed file.
-            if file.split('.').next().is_some_and(|start| catalog.contains_key(start)) {
-                skipped.push(SkippedFile { file, reason: SkipReason::NoCsv });
-            }
+            skipped.push(SkippedFile { file, reason: SkipReason::NoCsv });
             continue;
         }
         let table = file.strip_suffix(".csv").unwrap_or(&file).to_owned();
@@ -93,18 +90,13 @@ fn is_csv(file: &str) -> bool {
     Path::new(file).extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"))
 }
 
-/// The names of the files in `dir`, sorted; with those of folders that are named like a file to load, which would be missed
-/// in silence otherwise.
+/// The names of the files and folders in `dir`, sorted.
 async fn files(dir: &Path) -> Result<Vec<String>, LoadError> {
     let failed = |source| LoadError::Read { path: dir.to_owned(), source };
     let mut entries = tokio::fs::read_dir(dir).await.map_err(failed)?;
     let mut files = Vec::new();
     while let Some(entry) = entries.next_entry().await.map_err(failed)? {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let is_folder = tokio::fs::metadata(entry.path()).await.is_ok_and(|found| found.is_dir());
-        if !is_folder || is_csv(&name) {
-            files.push(name);
-        }
+        files.push(entry.file_name().to_string_lossy().into_owned());
     }
     files.sort();
     Ok(files)

@@ -57,6 +57,7 @@ async fn a_folder_is_loaded_with_blocks_last_and_fills_the_derived_tables() {
         ("README.md", "not a table"),
         ("trades.csv.gz", "not read"),
     ]);
+    std::fs::create_dir(files.path().join("more")).unwrap();
     let mut steps = Vec::new();
     let report = load_folder(database.url(), files.path(), |index, total, table| {
         steps.push(format!("{index} of {total}: {table}"));
@@ -72,8 +73,10 @@ async fn a_folder_is_loaded_with_blocks_last_and_fills_the_derived_tables() {
         skipped,
         [
             ("BLOCKS.CSV", SkipReason::NoSuchTable),
+            ("README.md", SkipReason::NoCsv),
             ("candles.csv", SkipReason::NoSuchTable),
             ("last_block.csv", SkipReason::Derived),
+            ("more", SkipReason::NoCsv),
             ("trades.csv.gz", SkipReason::NoCsv),
             ("trades_candle_1_day.csv", SkipReason::Derived),
         ]
