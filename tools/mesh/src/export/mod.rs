@@ -15,6 +15,7 @@ use std::{
 };
 
 use indicatif::DecimalBytes;
+use mesh_store::dictionary;
 use serde::Serialize;
 
 use self::{
@@ -23,6 +24,7 @@ use self::{
     heights::{resolve_heights, snap_to_segments},
     sink::{Csv, Paths, check_output, plain_name},
     source::{FileInfo, Request, Source},
+    unpack::no_column,
 };
 use crate::{
     failure::{Failure, failed},
@@ -65,6 +67,7 @@ async fn download(args: &ExportArgs, fetch: &mut Fetch) -> Result<(), Failure> {
             "--json cannot be combined with a file on standard output; name a file with -o",
         ));
     }
+    check_columns(args)?;
     if let Some(file) = args.output.as_deref().filter(|output| !out && !is_folder(output)) {
         check_output(file, args.force)?;
     }
@@ -92,6 +95,17 @@ async fn download(args: &ExportArgs, fetch: &mut Fetch) -> Result<(), Failure> {
         None => print_line(&summary(&downloaded, "standard output", seconds)),
     }
     Ok(())
+}
+
+/// Fails when the table does not have one of the columns to write, before it is downloaded.
+fn check_columns(args: &ExportArgs) -> Result<(), Failure> {
+    let relation = args.table.relation();
+    let Some(described) = dictionary::tables().iter().find(|described| described.table == relation) else {
+        return Ok(());
+    };
+    let known: Vec<&str> = described.columns.iter().map(|column| column.name.as_str()).collect();
+    let unknown = args.columns.iter().flatten().find(|column| !known.contains(&column.as_str()));
+    unknown.map_or(Ok(()), |column| Err(no_column(column, &known)))
 }
 
 /// Resolves the range of blocks. Only `first`, `last` and `--snap` need the list of segments.

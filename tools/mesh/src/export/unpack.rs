@@ -2,6 +2,7 @@
 //! that members are joined by the names of columns.
 
 use std::{
+    borrow::Borrow,
     error::Error,
     fs::File,
     io::{self, Write},
@@ -27,10 +28,7 @@ impl UnpackError {
     /// The failure of unpacking into `name`.
     pub(super) fn into_failure(self, name: &str) -> Failure {
         match self {
-            Self::NoColumn(column, known) => Failure::usage(format!(
-                "the table has no column {column:?}; its columns are {}",
-                known.join(", ")
-            )),
+            Self::NoColumn(column, known) => no_column(&column, &known),
             Self::Write(error) if matches!(error.kind(), csv::ErrorKind::Io(error) if error.kind() == io::ErrorKind::BrokenPipe) => {
                 Failure::unread()
             }
@@ -38,6 +36,11 @@ impl UnpackError {
             Self::Write(error) => failed!("cannot write {name} ({error}); name another file with -o"),
         }
     }
+}
+
+/// The failure for a column that a table with these columns does not have.
+pub(super) fn no_column(column: &str, known: &[impl Borrow<str>]) -> Failure {
+    Failure::usage(format!("the table has no column {column:?}; its columns are {}", known.join(", ")))
 }
 
 /// Writes the rows of all members of a ZIP as one CSV with a header: all columns, or these in this order. A column
