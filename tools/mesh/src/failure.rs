@@ -8,6 +8,7 @@ use mesh_loader::LoadError;
 use mesh_node::NodeError;
 use mesh_problem::error_chain;
 use mesh_store::error::StoreError;
+use tokio_postgres::error::SqlState;
 
 /// A failure with exit code 1 of a format string and its arguments.
 macro_rules! failed {
@@ -92,6 +93,9 @@ impl From<StoreError> for Failure {
         match error {
             _ if error.is_wrong_address() => Self::configuration(text),
             StoreError::Connect { .. } => Self::missing(text),
+            StoreError::Database { source, .. } if source.code() == Some(&SqlState::UNDEFINED_TABLE) => {
+                Self::failed(text).and("migrate the database first with `mesh migrate --postgres URL`")
+            }
             _ => Self::failed(text),
         }
     }

@@ -60,7 +60,7 @@ async fn blocks_of_another_source_are_stored_in_order_up_to_the_first_fault() {
         (plain(2, "2026-01-01T00:00:03Z", "f"), "line 3: forked: block 2"),
         (plain(3, "soon", "3"), "line 3: time \"soon\""),
         (plain(3, "2026-01-01T00:00:03Z", "q83v="), "line 3: hash \"q83v=\": write it in hex"),
-        (json!({"height": 3}), "line 3: missing field"),
+        (json!({"height": 3}), "line 3: missing field `time` at column "),
     ] {
         lines[2] = wrong;
         let outcome = rows(&database, &write(folder.path(), &lines)).await;

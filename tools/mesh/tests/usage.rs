@@ -135,6 +135,11 @@ async fn servers_that_do_not_answer_are_missing_and_refused_addresses_wrong() {
     let database = Database::empty().await;
     fails(&["load", "/nonexistent", "--postgres", "postgres://127.0.0.1:1/mesh"], 69, &["--postgres"]).await;
     fails(&["load", "/nonexistent", "--postgres", "database"], 64, &["postgresql://"]).await;
+    fails(&["migrate", "--postgres", "database"], 64, &["--postgres", "postgresql://"]).await;
+    let decode = ["ingest", "decode", "--height", "1", "--node", "http://127.0.0.1:1"];
+    fails(&decode, 69, &["block 1: the node does not answer", "--node"]).await;
+    let rows = ["ingest", "rows", "-", "--postgres", database.url()];
+    fails(&rows, 1, &["\"blocks\" does not exist", "migrate --postgres"]).await;
     let (before, after) = database.url().rsplit_once('@').unwrap();
     let (user, _) = before.rsplit_once(':').unwrap();
     for wrong in [format!("{user}:wrong@{after}"), format!("{}_none", database.url())] {

@@ -30,7 +30,12 @@ impl DatabaseArgs {
         let database = Database::read(&mut env, check_address);
         match env.mistakes() {
             [] => Ok(database.url),
-            mistakes => Err(Failure::configuration(mistakes.join("; "))),
+            mistakes => {
+                let mistakes = mistakes.join("; ");
+                Err(Failure::configuration(
+                    mistakes.replace("MESH_DATABASE_URL", "--postgres or MESH_DATABASE_URL"),
+                ))
+            }
         }
     }
 }

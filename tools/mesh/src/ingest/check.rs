@@ -6,7 +6,11 @@ use futures_util::TryStreamExt as _;
 use mesh_ingest::DecodedBlock;
 use rand::{SeedableRng as _, rngs::SmallRng, seq::index};
 
-use super::{args::CheckArgs, place::Variables, recorded::fetch_all};
+use super::{
+    args::CheckArgs,
+    place::Variables,
+    recorded::{fetch_all, unfetched},
+};
 use crate::{
     failure::{Failure, failed},
     terminal,
@@ -17,7 +21,7 @@ pub(super) async fn check(args: &CheckArgs) -> Result<(), Failure> {
     let (nodes, decoder) =
         (variables.nodes(args.place.node.as_deref())?, variables.decoder(&args.place).await?);
     let store = variables.store(args.postgres.as_deref()).await?;
-    let status = nodes.status().await.map_err(|error| failed!("{error}"))?;
+    let status = nodes.status().await.map_err(|error| unfetched("", &error))?;
     let newest = store.chain().await?.head.map_or(0, |head| head.height);
     let oldest = store.oldest().await?.unwrap_or(1);
     let (from, to) = (oldest.max(status.earliest), newest.min(status.latest));

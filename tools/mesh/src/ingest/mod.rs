@@ -11,6 +11,11 @@ use args::{IngestArgs, IngestCommand};
 
 use crate::failure::Failure;
 
+/// The error of a line of JSON, without the number of the line: its place in the file is named beside it.
+fn json_fault(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", " at column ")
+}
+
 /// Runs the subcommand.
 pub(crate) async fn ingest(args: IngestArgs) -> Result<(), Failure> {
     match args.command {

@@ -8,12 +8,16 @@ use std::{
 };
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use mesh_ingest::{Decoder, FetchedBlock, StatedRow, node::Nodes};
+use mesh_ingest::{
+    Decoder, FetchedBlock, StatedRow,
+    node::{FetchError, Nodes},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
     args::{DecodeArgs, RecordArgs},
+    json_fault,
     place::Variables,
 };
 use crate::{
@@ -85,9 +89,19 @@ pub(super) fn fetch_all(
     heights: impl IntoIterator<Item = u64>,
 ) -> impl stream::Stream<Item = Result<FetchedBlock, Failure>> + Unpin {
     let fetches = stream::iter(heights).map(move |height| async move {
-        nodes.fetch(height).await.map_err(|error| failed!("block {height}: {error}"))
+        nodes.fetch(height).await.map_err(|error| unfetched(&format!("block {height}: "), &error))
     });
     Box::pin(fetches.buffered(FETCHES))
+}
+
+/// The failure of a request to the node. One that gives no answer of a node is a server that is missing.
+pub(super) fn unfetched(what: &str, error: &FetchError) -> Failure {
+    match error {
+        FetchError::Unavailable(_) => {
+            Failure::missing(format!("{what}{error}; check it, or name another one with --node"))
+        }
+        error => failed!("{what}{error}"),
+    }
 }
 
 pub(super) async fn decode(args: &DecodeArgs) -> Result<(), Failure> {
@@ -107,7 +121,7 @@ pub(super) async fn decode(args: &DecodeArgs) -> Result<(), Failure> {
             continue;
         }
         let at = |error: &dyn std::fmt::Display| failed!("{}, line {number}: {error}", path.display());
-        let Line { block, results } = serde_json::from_str(&line).map_err(|error| at(&error))?;
+        let Line { block, results } = serde_json::from_str(&line).map_err(|error| at(&json_fault(&error)))?;
         let block = FetchedBlock::read(block, results).map_err(|error| at(&error))?;
         let rows = print_rows(&decoder, &block).await?;
         terminal::print_line(&format!("block {}: {rows} rows", block.height));

@@ -20,7 +20,7 @@ use tokio::{
     time::{Duration, Instant},
 };
 
-use super::{args::RowsArgs, place::Variables};
+use super::{args::RowsArgs, json_fault, place::Variables};
 use crate::{
     failure::{Failure, failed},
     terminal,
@@ -166,7 +166,7 @@ impl Writer {
 
     /// Checks a line and adds its block to those that wait.
     async fn add(&mut self, number: usize, text: &str) -> Result<(), String> {
-        let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let line: Line = serde_json::from_str(text).map_err(|error| json_fault(&error))?;
         let hash = line.hash.to_ascii_lowercase();
         let before = self.waiting.last().map(|(_, _, head)| head).or(self.head.as_ref());
         let height = line.height;
