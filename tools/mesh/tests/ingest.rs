@@ -1,14 +1,15 @@
 //! `mesh ingest`: recorded blocks are decoded, and blocks of another source are stored in order.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, process::Stdio, time::Duration};
 
 use mesh_testbed::{
     Database, Service, eventually,
     scripted_node::{Chain, Version, trade},
 };
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::command::{Outcome, mesh, says};
+use crate::command::{Outcome, command, mesh, says};
 
 /// A block of `mesh ingest rows`.
 fn block(height: u64, rows: &Value) -> Value {
@@ -107,6 +108,11 @@ async fn recorded_blocks_are_decoded_into_rows() {
     says(&outcome.error, &["block 1: 1 rows"]);
     let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
     assert_eq!(outcome.json(), json!({"table": "epochs", "values": {"id": "7", "tx_hash": hash}}));
+    let decode = |file: &str| command(&["ingest", "decode", "--blocks", file, "--decoder", "events"]);
+    let piped = Outcome::of(&mut decode("-"), &std::fs::read(&file).unwrap()).await;
+    assert_eq!(piped.done(), outcome.text());
+    let (_, closed) = std::io::pipe().unwrap();
+    Outcome::writing_to(&mut decode(&file), closed).await.ends_silently();
     let file = write(folder.path(), &[recorded(&json!({"type": "mesh.blocks"}))]);
     let outcome = mesh(&["ingest", "decode", "--blocks", &file, "--decoder", "events"]).await;
     outcome.fails(1, &["block 1: table blocks"]);
@@ -130,6 +136,23 @@ async fn a_recording_is_whole_or_not_there() {
     assert_eq!(lines.lines().count(), 3);
     assert_eq!(record("3", "-").await.done(), lines);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+}
+
+#[tokio::test]
+async fn a_recording_that_is_stopped_leaves_nothing() {
+    // Connections are accepted by the system, and no request is answered.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let node = format!("http://{}", silent.local_addr().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let (output, part) = (folder.path().join("b.jsonl"), folder.path().join("b.jsonl.part"));
+    let mut record = command(&["ingest", "record", "--node", &node, "--from", "1", "--to", "1", "-o"]);
+    let record = record.arg(&output).kill_on_drop(true).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = record.spawn().unwrap();
+    eventually(Duration::from_secs(20), "the recording does not begin", async || part.exists()).await;
+    kill_process(Pid::from_raw(child.id().unwrap().cast_signed()).unwrap(), Signal::INT).unwrap();
+    let outcome = Outcome::from(child.wait_with_output().await.unwrap());
+    outcome.fails(1, &["stopped"]);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 /// One operator follows the chain from its first block, the other from the segments of the first one.

@@ -60,7 +60,7 @@ pub(crate) struct DecodeArgs {
     /// The height of the block at the node
     #[arg(long, value_name = "H", required_unless_present = "blocks", conflicts_with = "blocks")]
     pub(crate) height: Option<u64>,
-    /// The file of recorded blocks
+    /// The file of recorded blocks; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) blocks: Option<PathBuf>,
 }

@@ -7,9 +7,23 @@ mod place;
 mod recorded;
 mod rows;
 
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader},
+    path::Path,
+};
+
 use args::{IngestArgs, IngestCommand};
 
 use crate::failure::Failure;
+
+/// Opens a file of lines; `-` is standard input.
+fn open(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
+    match path.as_os_str() == "-" {
+        true => Ok(Box::new(BufReader::new(io::stdin()))),
+        false => Ok(Box::new(BufReader::new(File::open(path)?))),
+    }
+}
 
 /// The error of a line of JSON, without the number of the line: its place in the file is named beside it.
 fn json_fault(error: &serde_json::Error) -> String {

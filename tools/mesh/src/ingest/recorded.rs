@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, BufRead as _, BufReader, BufWriter, Write as _},
+    io::{self, BufRead as _, BufWriter, Write as _},
     ops::RangeInclusive,
     path::Path,
 };
@@ -17,11 +17,12 @@ use serde_json::value::RawValue;
 
 use super::{
     args::{DecodeArgs, RecordArgs},
-    json_fault,
+    json_fault, open,
     place::Variables,
 };
 use crate::{
     failure::{Failure, failed},
+    signals::{self, run_until_stopped},
     terminal,
 };
 
@@ -52,8 +53,12 @@ pub(super) async fn record(args: &RecordArgs) -> Result<(), Failure> {
     let output = &fs::canonicalize(output).unwrap_or_else(|_| output.clone());
     // Under another name until it is complete, so that a part of a recording is never taken for one.
     let part = output.with_added_extension("part");
+    let mut signals = signals::watch()?;
     let written = match File::create(&part) {
-        Ok(file) => write(&nodes, heights, file).await,
+        Ok(file) => {
+            let write = write(&nodes, heights, file);
+            run_until_stopped(&mut signals, write, "stopped; nothing is recorded, repeat the call").await
+        }
         Err(error) => return Err(failed(error)),
     };
     match written {
@@ -115,7 +120,7 @@ pub(super) async fn decode(args: &DecodeArgs) -> Result<(), Failure> {
     }
     let path = args.blocks.as_deref().unwrap_or(Path::new("-"));
     let failed = |error: std::io::Error| failed!("cannot read {}: {error}", path.display());
-    for (line, number) in BufReader::new(File::open(path).map_err(failed)?).lines().zip(1..) {
+    for (line, number) in open(path).map_err(failed)?.lines().zip(1..) {
         let line = line.map_err(failed)?;
         if line.trim().is_empty() {
             continue;
@@ -133,7 +138,8 @@ pub(super) async fn decode(args: &DecodeArgs) -> Result<(), Failure> {
 async fn print_rows(decoder: &Decoder, block: &FetchedBlock) -> Result<usize, Failure> {
     let rows = decoder.decode(block).await.map_err(|error| failed!("block {}: {error}", block.height))?;
     for row in &rows {
-        terminal::print(&serde_json::to_string(&StatedRow::of(row))?)?;
+        let printed = terminal::try_print(&serde_json::to_string(&StatedRow::of(row))?);
+        printed.map_err(|error| terminal::unwritten(&error))?;
     }
     Ok(rows.len())
 }

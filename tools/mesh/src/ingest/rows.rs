@@ -3,8 +3,7 @@
 //! that was interrupted can be repeated.
 
 use std::{
-    fs::File,
-    io::{self, BufRead, BufReader},
+    io::{self, BufRead as _},
     path::Path,
 };
 
@@ -20,7 +19,7 @@ use tokio::{
     time::{Duration, Instant},
 };
 
-use super::{args::RowsArgs, json_fault, place::Variables};
+use super::{args::RowsArgs, json_fault, open, place::Variables};
 use crate::{
     failure::{Failure, failed},
     terminal,
@@ -92,11 +91,7 @@ pub(super) async fn rows(args: RowsArgs) -> Result<(), Failure> {
 
 /// Sends the lines of a file with their numbers.
 fn read(path: &Path, sender: &mpsc::Sender<(usize, io::Result<String>)>) {
-    let input: io::Result<Box<dyn BufRead>> = match path.as_os_str() == "-" {
-        true => Ok(Box::new(BufReader::new(io::stdin()))),
-        false => File::open(path).map(|file| Box::new(BufReader::new(file)) as Box<dyn BufRead>),
-    };
-    let lines: Box<dyn Iterator<Item = io::Result<String>>> = match input {
+    let lines: Box<dyn Iterator<Item = io::Result<String>>> = match open(path) {
         Ok(input) => Box::new(input.lines()),
         Err(error) => Box::new(std::iter::once(Err(error))),
     };
