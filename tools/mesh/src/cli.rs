@@ -12,7 +12,7 @@ use clap_complete::Shell;
 pub(crate) use database::{MigrateArgs, NodeArgs};
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 use mesh_launcher::home::Home;
-pub(crate) use values::{Count, Target, node_url, postgres_url, process_name, variable};
+pub(crate) use values::{CommandWords, Count, Target, node_url, postgres_url, process_name, variable};
 
 use crate::{
     export::args::ExportArgs,
@@ -192,7 +192,7 @@ pub(crate) struct UpArgs {
     pub(crate) consensus: Consensus,
     /// Run this command, without a shell, as a decoder, which turns the node's blocks into rows over the bus
     #[arg(long, value_name = "COMMAND")]
-    pub(crate) decoder: Option<String>,
+    pub(crate) decoder: Option<CommandWords>,
     /// Store the blocks of `--node` above the rows of `--load`, too
     #[arg(long)]
     pub(crate) ingest: bool,

@@ -35,6 +35,7 @@ async fn wrong_usage_is_one_sentence_and_code_2() {
         ("export trades --from-block 1", &["--to-block"]),
         ("export trades --from-block 1 --to-block 2 --url h", &["--url", "http://"]),
         ("up --node node:26657", &["--node", "http://host:port"]),
+        ("up --home /proc/none --decoder a'b", &["--decoder", "not a command"]),
         ("up --consensus raft", &["raft", "cometbft"]),
         ("up --consensus cometbft --node http://node:26657", &["--consensus", "--node"]),
         ("tx", &["mesh tx --help"]),

@@ -54,6 +54,23 @@ impl FromStr for Target {
     }
 }
 
+/// A command that runs without a shell, written as for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CommandWords {
+    pub(crate) program: String,
+    pub(crate) arguments: Vec<String>,
+}
+
+impl FromStr for CommandWords {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words = shlex::split(text).unwrap_or_default().into_iter();
+        let program = words.next().ok_or("it is not a command; name a program, and close each quote")?;
+        Ok(Self { program, arguments: words.collect() })
+    }
+}
+
 /// Splits a variable into its name and its value.
 pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -119,6 +136,15 @@ mod tests {
         }
         for wrong in ["nobody", "edge=", "edge=x"] {
             wrong.parse::<Target>().unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_command_has_words_and_closed_quotes() {
+        let command: CommandWords = "python3 'my decoder.py'".parse().unwrap();
+        assert_eq!((command.program, command.arguments), ("python3".into(), vec!["my decoder.py".into()]));
+        for wrong in ["", " ", "a 'b"] {
+            wrong.parse::<CommandWords>().unwrap_err();
         }
     }
 

@@ -34,7 +34,7 @@ use tokio::time::sleep;
 
 use self::unknown::unknown;
 use crate::{
-    cli::{Consensus, PortArgs, UpArgs},
+    cli::{CommandWords, Consensus, PortArgs, UpArgs},
     doctor,
     failure::{Failure, as_typed, failed},
     migrate::migrate,
@@ -256,7 +256,7 @@ impl Mesh {
         if let Some(command) = &self.args.decoder {
             let (service, name) = (INGEST, "MESH_INGEST_DECODER");
             service_env.push(ServiceVariable { service, name, value: "nats".to_owned() });
-            self.add(self.decoder(command, &backing.bus)?, 1)?;
+            self.add(self.decoder(command, &backing.bus), 1)?;
         }
         let around = Arc::new(ServiceEnvironment {
             home: self.home.clone(),
@@ -281,11 +281,9 @@ impl Mesh {
 
     /// A decoder's process, which finds the bus by its variables. The command is run without a shell, so that
     /// signals reach the decoder itself.
-    fn decoder(&self, command: &str, bus: &Bus) -> Result<Group, Failure> {
-        let words = shlex::split(command).filter(|words| !words.is_empty());
-        let words = words.ok_or_else(|| Failure::usage(format!("--decoder {command:?} is not a command")))?;
-        let mut spec = ProcessSpec::new(format!("{DECODER}-0"), &words[0], self.home.log(DECODER, 0));
-        spec = words[1..].iter().fold(spec, ProcessSpec::arg);
+    fn decoder(&self, command: &CommandWords, bus: &Bus) -> Group {
+        let mut spec = ProcessSpec::new(format!("{DECODER}-0"), &command.program, self.home.log(DECODER, 0));
+        spec = command.arguments.iter().fold(spec, ProcessSpec::arg);
         spec.env.extend(bus.variables(DECODER));
         spec.env.extend(self.args.env.clone());
         // What cannot start, such as a program that lacks a library, ends sooner.
@@ -293,7 +291,7 @@ impl Mesh {
             sleep(DECODER_RUNS_FOR).await;
             true
         });
-        Ok(Group::single(DECODER, Tier::Service, ReplicaSpec { spec, ready }))
+        Group::single(DECODER, Tier::Service, ReplicaSpec { spec, ready })
     }
 
     /// Prepares the node's chain, unless the node runs already. Returns the variables that services need for it.
