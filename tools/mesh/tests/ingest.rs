@@ -52,12 +52,12 @@ async fn blocks_of_another_source_are_stored_in_order_up_to_the_first_fault() {
     let epoch = |column: &str| block(3, &json!([{"table": "epochs", "values": {column: "x"}}]));
     let plain = |height: u64, time: &str, hash: &str| json!({"height": height, "time": time, "hash": hash, "rows": []});
     let mut forked = plain(3, "2026-01-01T00:00:03Z", "3");
-    forked["previousHash"] = json!("f");
+    forked["previousHash"] = json!("");
     for (wrong, words) in [
         (epoch("id"), "line 3: refused: table epochs, column id"),
         (epoch("no"), "line 3: decode: table epochs, column no"),
         (block(4, &json!([])), "line 3: height 4 does not follow 2"),
-        (forked, "line 3: forked"),
+        (forked, "line 3: forked: it follows nothing, the store's block 2"),
         (plain(2, "2026-01-01T00:00:03Z", "f"), "line 3: forked: block 2"),
         (plain(3, "soon", "3"), "line 3: time \"soon\""),
         (plain(3, "2026-01-01T00:00:03Z", "q83v="), "line 3: hash \"q83v=\": write it in hex"),

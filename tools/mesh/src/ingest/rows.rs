@@ -174,6 +174,7 @@ impl Writer {
             }
             let parent = line.previous_hash.map(|hash| hash.to_ascii_lowercase());
             if let Some(parent) = parent.filter(|parent| *parent != before.hash) {
+                let parent = if parent.is_empty() { "nothing" } else { &parent };
                 let (below, stored) = (before.height, &before.hash);
                 return Err(format!("forked: it follows {parent}, the store's block {below} is {stored}"));
             }
