@@ -75,7 +75,7 @@ pub fn find(name: &str) -> Option<&'static Service> {
     SERVICES.iter().find(|service| service.name == name)
 }
 
-/// How long a service may take to finish running requests after SIGTERM, seconds, unless [`GRACE`] says another time.
+/// How long a service may take to finish running requests after SIGTERM, seconds, unless `MESH_STOP_GRACE_S` is set.
 pub const GRACE_S: u64 = 10;
 
 /// The variable of this time.

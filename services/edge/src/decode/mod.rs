@@ -128,7 +128,7 @@ fn check_message(operation: &OperationInfo, message: &[u8]) -> Result<DynamicMes
         let problem = Problem::invalid(MALFORMED, "the message is malformed");
         problem.with_inner(operation.request.full_name()).caused_by(error.to_string())
     })?;
-    // A submission goes on as it is given: the hash of a transaction depends on each of its letters, and the relay
+    // A submission is passed on unchanged: the hash of a transaction depends on each of its letters, and the relay
     // names all its mistakes together (2.3, 5.1).
     if operation.method == Method::Get {
         protobuf::check(&mut message)?;

@@ -74,7 +74,7 @@ impl Order {
                 None => pending += 1,
             }
             if first_due.is_none() && slot.due().is_some_and(|due| due <= now) {
-                // The next block is decoded whatever later ones wait for.
+                // The next block is decoded also when later ones use all places.
                 let may_decode = decoding < most_decoding || *height == next;
                 let is_fetched = matches!(slot, Slot::Fetched { .. });
                 let is_free = if is_fetched { may_decode } else { fetching < most_fetching };

@@ -73,7 +73,7 @@ pub(super) async fn fill(
             home.root().display()
         )
     })?;
-    if with_options(initial_data.demo, plan.clone()) != plan {
+    if with_options(initial_data.demo, &plan) != plan {
         print_line("keeping the demo network that is there; for another one, give another --home");
     }
     match complete {
@@ -125,19 +125,19 @@ impl Store<'_> {
 }
 
 fn plan(args: &DemoArgs) -> Plan {
-    let plan = with_options(args, Plan::default());
+    let plan = with_options(args, &Plan::default());
     if args.demo_start.is_some() { plan } else { plan.ending_at(std::time::SystemTime::now()) }
 }
 
 /// A plan with what these options name of it.
-fn with_options(args: &DemoArgs, plan: Plan) -> Plan {
+fn with_options(args: &DemoArgs, plan: &Plan) -> Plan {
     Plan {
         seed: args.demo_seed.unwrap_or(plan.seed),
         blocks: args.demo_blocks.unwrap_or(plan.blocks),
         markets: args.demo_markets.unwrap_or(plan.markets),
         parties: args.demo_parties.unwrap_or(plan.parties),
         start_us: args.demo_start.map_or(plan.start_us, |seconds| i64::from(seconds) * 1_000_000),
-        ..plan
+        ..plan.clone()
     }
 }
 
