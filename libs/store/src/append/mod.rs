@@ -6,6 +6,7 @@ mod fault;
 mod head;
 mod table;
 mod text;
+mod transaction_rows;
 
 use std::{collections::BTreeMap, pin::pin};
 
@@ -18,6 +19,7 @@ pub use self::{
     head::{StoredChain, StoredHead},
     table::{Column, ColumnKind, MAX_NUMBER_BYTES, Table, kinds, table, tables},
     text::CopyText,
+    transaction_rows::TransactionRows,
 };
 
 /// The tables whose rows have a time of their own, with that column. It is less than a second after the block's: reads as of

@@ -16,6 +16,7 @@ mod window;
 use std::{collections::BTreeMap, time::Duration};
 
 pub use mesh_bus::HaltReason as Reason;
+use mesh_store::append::TransactionRows;
 
 pub use self::types::{Action, Event, Halt, Head, Link, NotDecoded, NotFetched, NotStored, Settings, Ticket};
 use self::{slot::Slot, window::Window};
@@ -44,12 +45,6 @@ const SERVER_RETRY: Duration = Duration::from_millis(500);
 
 /// Pause before the store is tried again after another session held its head.
 const BUSY_RETRY: Duration = Duration::from_millis(50);
-
-/// Fewest and most rows that one transaction aims at.
-const ROWS: [usize; 2] = [1_000, 50_000];
-
-/// The time that one transaction aims at.
-const TRANSACTION_TIME: Duration = Duration::from_secs(1);
 
 /// Most blocks that are worked on.
 const MAX_SLOTS: usize = 1_024;
@@ -105,7 +100,7 @@ pub struct Order {
     /// refused is found.
     one_by_one_to: u64,
     /// Most rows of the next transaction.
-    rows: usize,
+    rows: TransactionRows,
     /// The greatest block of late, bytes.
     usual_bytes: usize,
     /// Most blocks that are fetched, and that are decoded, at the same time, as what answers them can bear it.
@@ -138,7 +133,7 @@ impl Order {
             slots: BTreeMap::new(),
             next_ticket: 0,
             one_by_one_to: 0,
-            rows: ROWS[0],
+            rows: TransactionRows::FEWEST,
             usual_bytes: 0,
             fetches: Window::ONE,
             decodings: Window::ONE,
@@ -384,11 +379,7 @@ impl Order {
         store.head = Some(Head { height, hash: link.hash });
         store.chain_id = Some(link.chain_id);
         let rows: usize = self.slots.range(from..=height).map(|(_, slot)| slot.rows()).sum();
-        // Small transactions do not show how many rows fit into the time.
-        if rows >= self.rows / 2 {
-            let fit = rows as f64 * TRANSACTION_TIME.as_secs_f64() / time.as_secs_f64().max(0.001);
-            self.rows = (fit as usize).clamp(self.rows / 2, self.rows * 2).clamp(ROWS[0], ROWS[1]);
-        }
+        self.rows.took(rows, time);
         self.slots = self.slots.split_off(&(height + 1));
         self.turn = Turn::Own;
     }
@@ -400,8 +391,7 @@ impl Order {
             NotStored::Moved => self.turn = Turn::Other { look_at: now },
             NotStored::Busy => self.store_retry = now + BUSY_RETRY,
             NotStored::Unavailable(error) => {
-                // A store that is slower than before may need fewer rows to end in time.
-                self.rows = (self.rows / 2).max(ROWS[0]);
+                self.rows.halve();
                 self.lose_store(error, now);
             }
             NotStored::Unfit(text) => {

@@ -32,7 +32,7 @@ impl Order {
             let Slot::Ready { link, rows: more } = slot else { break };
             let follows =
                 before.is_none_or(|before| before.hash == link.parent && before.chain_id == link.chain_id);
-            let fits = to.is_none() || rows + more <= self.rows && from > self.one_by_one_to;
+            let fits = to.is_none() || rows + more <= self.rows.most() && from > self.one_by_one_to;
             if *height != to.map_or(from, |to: u64| to + 1) || !follows || !fits {
                 break;
             }

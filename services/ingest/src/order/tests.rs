@@ -78,7 +78,10 @@ fn blocks_above_a_halted_one_are_decoded_again() {
 fn a_transaction_that_took_too_long_is_smaller_the_next_time_and_one_that_was_refused_is_stored_one_by_one() {
     let settings = Settings { fetch_ahead: 8, held_bytes: 1 << 20, from: None, after_hash: None };
     let mut order = Order::new(settings);
-    order.rows = 4 * ROWS[0];
+    let fewest = TransactionRows::FEWEST.most();
+    for rows in [fewest, 2 * fewest] {
+        order.rows.took(rows, Duration::ZERO);
+    }
     order.on(Event::Node("c".to_owned(), 1, 16), Duration::ZERO);
     let (mut stored, mut head) = (Vec::new(), 1);
     for second in 0..20 {
@@ -87,7 +90,7 @@ fn a_transaction_that_took_too_long_is_smaller_the_next_time_and_one_that_was_re
             let event = match action {
                 Action::ReadStore => stored_up_to(head),
                 Action::Fetch(height, ticket) => fetched(height, ticket),
-                Action::Decode(height, ticket) => Event::Decoded(height, ticket, ROWS[0]),
+                Action::Decode(height, ticket) => Event::Decoded(height, ticket, fewest),
                 Action::Store(from, to) => {
                     stored.push((from, to));
                     match stored.len() {

@@ -11,7 +11,7 @@ use mesh_ingest::{DecodedBlock, StatedRow};
 use mesh_problem::error_chain;
 use mesh_store::{
     TimeUs,
-    append::{AppendError, Appender, CopyText, NewBlock, StoredHead},
+    append::{AppendError, Appender, NewBlock, StoredHead, TransactionRows},
 };
 use serde::Deserialize;
 use tokio::{
@@ -27,12 +27,6 @@ use crate::{
 
 /// Most lines that are read ahead.
 const READ_AHEAD: usize = 64;
-
-/// Fewest and most rows that one transaction aims at.
-const ROWS: [u64; 2] = [1_000, 50_000];
-
-/// The time that one transaction aims at.
-const TRANSACTION_TIME: Duration = Duration::from_secs(1);
 
 /// Most blocks of one transaction.
 const MAX_BLOCKS: usize = 1_000;
@@ -82,7 +76,7 @@ pub(super) async fn rows(args: RowsArgs) -> Result<(), Failure> {
         head: chain.head,
         waiting: Vec::new(),
         rows: 0,
-        most_rows: ROWS[0],
+        fitting: TransactionRows::FEWEST,
         stored: 0,
         file: args.file.display().to_string(),
     };
@@ -111,9 +105,9 @@ struct Writer {
     /// Blocks that are not stored so far, with the numbers of their lines and the heads that they make.
     waiting: Vec<(usize, NewBlock, StoredHead)>,
     /// The rows of these.
-    rows: u64,
-    /// Most rows of the next transaction; a block with more has one of its own.
-    most_rows: u64,
+    rows: usize,
+    /// Most rows of the next transaction.
+    fitting: TransactionRows,
     stored: usize,
     file: String,
 }
@@ -143,14 +137,14 @@ impl Writer {
                 self.store().await?;
                 return Err(self.fault(number, &fault));
             }
-            if self.rows > self.most_rows && self.waiting.len() > 1 {
+            if self.rows > self.fitting.most() && self.waiting.len() > 1 {
                 // The newest block does not fit: it waits for the next transaction.
                 let newest = self.waiting.pop();
                 self.store().await?;
                 self.rows = newest.iter().map(|(_, block, _)| rows_of(block)).sum();
                 self.waiting.extend(newest);
             }
-            if self.rows >= self.most_rows || self.waiting.len() >= MAX_BLOCKS {
+            if self.rows >= self.fitting.most() || self.waiting.len() >= MAX_BLOCKS {
                 self.store().await?;
             }
         }
@@ -246,7 +240,7 @@ impl Writer {
             let start = Instant::now();
             outcome = self.store.append(&self.chain_id, self.head.as_ref(), blocks).await;
             if outcome.is_ok() {
-                self.aim(blocks.iter().map(rows_of).sum(), start.elapsed());
+                self.fitting.took(blocks.iter().map(rows_of).sum(), start.elapsed());
             }
             if !matches!(outcome, Err(AppendError::Busy)) {
                 break;
@@ -254,16 +248,6 @@ impl Writer {
             tokio::time::sleep(BUSY_RETRY).await;
         }
         outcome
-    }
-
-    /// Sets the rows of the next transaction by the time of one with so many.
-    fn aim(&mut self, rows: u64, time: Duration) {
-        // Small transactions do not show how many rows fit into the time.
-        if rows >= self.most_rows / 2 {
-            let fit = rows as f64 * TRANSACTION_TIME.as_secs_f64() / time.as_secs_f64().max(0.001);
-            self.most_rows =
-                (fit as u64).clamp(self.most_rows / 2, self.most_rows * 2).clamp(ROWS[0], ROWS[1]);
-        }
     }
 
     fn failure(&self, number: usize, error: AppendError) -> Failure {
@@ -279,6 +263,6 @@ impl Writer {
     }
 }
 
-fn rows_of(block: &NewBlock) -> u64 {
-    block.rows.values().map(CopyText::rows).sum()
+fn rows_of(block: &NewBlock) -> usize {
+    block.rows.values().map(|text| text.rows() as usize).sum()
 }
