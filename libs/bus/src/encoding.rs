@@ -55,7 +55,12 @@ impl Encoding {
                 .caused_by(error.to_string())
         };
         match self.format {
-            Format::Json => serde_json::to_vec(reply).map_err(failed),
+            Format::Json => {
+                // Names and quotes take less than the values of most replies: their text seldom outgrows this.
+                let mut body = Vec::with_capacity(2 * reply.encoded_len());
+                serde_json::to_writer(&mut body, reply).map_err(failed)?;
+                Ok(body)
+            }
             Format::PrettyJson => serde_json::to_vec_pretty(reply).map_err(failed),
             Format::Protobuf => Ok(reply.encode_to_vec()),
         }
