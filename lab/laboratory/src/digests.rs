@@ -6,7 +6,6 @@ use mesh::failure::{Failure, cannot};
 use mesh_testbed::primary_key;
 use tokio_postgres::Client;
 
-/// The tables with a key.
 const TABLES: &str = include_str!("../sql/keyed_tables.sql");
 
 /// The number of rows and a digest of each table.
@@ -14,7 +13,6 @@ const TABLES: &str = include_str!("../sql/keyed_tables.sql");
 pub(crate) struct Digests(BTreeMap<String, (i64, String)>);
 
 impl Digests {
-    /// Reads all tables.
     pub(crate) async fn read(client: &Client) -> Result<Self, Failure> {
         let failed = |error: tokio_postgres::Error| cannot("read tables", &error);
         let mut digests = BTreeMap::new();

@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::{net::TcpListener, sync::watch, time::sleep};
 
-/// The name of the chain.
 const CHAIN_ID: &str = "generated-1";
 
 /// What a generated chain is; its process gets it as JSON.
@@ -42,7 +41,6 @@ pub(crate) struct ChainArgs {
     pub(crate) last: Option<PathBuf>,
     /// Blocks that are rendered before the first request
     pub(crate) rendered: u64,
-    /// Where to listen
     pub(crate) listen: SocketAddr,
 }
 
@@ -84,7 +82,6 @@ impl ChainArgs {
     }
 }
 
-/// A chain that is served.
 struct Served {
     args: ChainArgs,
     /// The replies for the first blocks.

@@ -34,13 +34,11 @@ pub(crate) struct PrivateMesh {
     folder: TempDir,
 }
 
-/// The servers of a private mesh.
 pub(crate) struct Servers {
     /// The database, with the users that services log in as.
     pub(crate) database: Database,
     /// Path of the `postgres` program; `psql` and `pgbench` of the same version are in its folder.
     pub(crate) postgres: PathBuf,
-    /// The bus server.
     pub(crate) bus: Bus,
 }
 
@@ -68,7 +66,6 @@ pub(crate) struct Edges {
     pub(crate) uncached: SocketAddr,
 }
 
-/// Process name of the edge without a cache.
 pub(crate) const UNCACHED_EDGE: &str = "edge-uncached";
 
 impl PrivateMesh {
@@ -147,7 +144,6 @@ impl PrivateMesh {
         Ok(addresses[0])
     }
 
-    /// The environment that services are started in.
     pub(crate) fn service_environment(
         &self,
         servers: &Servers,
@@ -261,7 +257,6 @@ fn with_env(group: Group, replica_env: ReplicaEnv) -> Group {
     Group { replica_spec, ..group }
 }
 
-/// Environment variables by their names.
 pub(crate) fn variables<V: ToString>(pairs: &[(&str, V)]) -> Vec<(String, String)> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), value.to_string())).collect()
 }

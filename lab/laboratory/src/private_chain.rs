@@ -46,11 +46,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct Ingest<'a> {
     /// Its process name.
     pub(crate) name: &'a str,
-    /// Where it writes.
     pub(crate) database: &'a Database,
-    /// The chain that it follows.
     pub(crate) chain: &'a ChainArgs,
-    /// Further variables.
     pub(crate) env: &'a [(&'a str, &'a str)],
 }
 
@@ -92,7 +89,6 @@ impl PrivateMesh {
         self.ready(&[name]).await
     }
 
-    /// Starts decoders on the bus.
     pub(crate) fn start_decoders(&self, servers: &Servers, replicas: u32) -> Result<(), Failure> {
         let (program, bus, home) = (programs::beside("laboratory")?, servers.bus.clone(), self.home.clone());
         let replica_spec = move |replica, _| {
@@ -118,7 +114,6 @@ impl PrivateMesh {
         self.add(self.ingest_group(servers, ingest)?, replicas)
     }
 
-    /// The processes of an `ingest`.
     pub(crate) fn ingest_group(&self, servers: &Servers, ingest: &Ingest<'_>) -> Result<Group, Failure> {
         let Ingest { name, database, chain, env } = ingest;
         let layout = Layout { node_url: Some(chain.url()), env: variables(env), ..Layout::default() };

@@ -41,7 +41,6 @@ pub(crate) const LARGE: Table = Table::Trades;
 /// The plan of a synthetic history.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Synthetic {
-    /// How many segments.
     pub(crate) segments: u64,
     /// Blocks of each; the first segment starts at block 1.
     pub(crate) blocks: u64,
@@ -49,12 +48,9 @@ pub(crate) struct Synthetic {
     pub(crate) rows: u64,
 }
 
-/// What was written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WrittenHistory {
-    /// The first block of the first segment.
     pub(crate) first_block: u64,
-    /// The last block of the last segment.
     pub(crate) last_block: u64,
     /// Uncompressed bytes of the table's CSV in all segments, headers included.
     pub(crate) plain: u64,

@@ -29,19 +29,14 @@ use crate::{
 
 /// Connections of one local address, far below the edge's limit for one address.
 pub(crate) const PER_ADDRESS: usize = 500;
-/// Connections that are opened concurrently.
 pub(crate) const OPENED_AT_ONCE: usize = 64;
 
-/// The time between two blocks.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// A height, and when it was committed or received.
 pub(crate) type HeightAt = (u64, Instant);
 
 /// Opens a client's connection; clients of consecutive numbers share a local address.
-///
-/// # Errors
-/// When the connection fails.
 pub(crate) async fn connect(
     edge: SocketAddr,
     number: usize,
@@ -61,7 +56,6 @@ pub(crate) fn watch_request(path: &str, last_id: Option<u64>) -> String {
     )
 }
 
-/// The changes of a block.
 pub(crate) struct Changes {
     /// The statement that changes rows: `$1` is the new text, the block's height, `$2` the rows' ids.
     pub(crate) statement: &'static str,
@@ -123,14 +117,12 @@ pub(crate) fn delays(written: &[HeightAt], received: &[HeightAt]) -> Vec<Duratio
     received.iter().filter_map(delay).collect()
 }
 
-/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     /// Index of the read, on a stream of several.
     pub(crate) read: usize,
     /// The height of an answer; `None` for a problem.
     pub(crate) height: Option<u64>,
-    /// The body.
     pub(crate) data: String,
 }
 
@@ -150,7 +142,6 @@ impl EventReader {
         Self { is_indexed: reads > 1, ..Self::default() }
     }
 
-    /// Adds received bytes.
     pub(crate) fn push(&mut self, piece: &[u8]) {
         self.blocks.push(piece);
     }

@@ -29,7 +29,6 @@ use warp::{
 use super::{Baseline, cost::MeasuredProcess};
 use crate::private::{PrivateMesh, Servers, sockets};
 
-/// The variable that names the database.
 pub(super) const DATABASE_URL: &str = "MESH_DATABASE_URL";
 /// The variable with the URL whose answer is repeated.
 pub(super) const REPEATED_URL: &str = "MESH_REPEATED_URL";
@@ -134,7 +133,6 @@ fn start_query() -> Result<Addr<Query>, Failure> {
     Ok(Query::new(store, sizes, 100_000, IN_FLIGHT).start())
 }
 
-/// Starts the handler on its own thread.
 fn start_query_on_own_thread() -> Result<Addr<Query>, Failure> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {

@@ -39,11 +39,9 @@ pub(super) const REQUESTS: Unit =
 /// Bytes, in millions a second.
 pub(super) const BYTES: Unit =
     Unit { rate: "MB/s", per: 1e6, cost: "CPU s/GB", factor: 1e3, includes_own: true };
-/// Rows.
 pub(super) const ROWS: Unit =
     Unit { rate: "rows/s", per: 1.0, cost: "CPU us/row", factor: 1.0, includes_own: true };
 
-/// One of the sides that are compared.
 pub(super) struct Side<'a> {
     name: String,
     unit: Unit,
@@ -130,7 +128,6 @@ impl<'a> Side<'a> {
         median(self.rounds.iter().map(|round| round.spent.others_percent))
     }
 
-    /// Whether the latency of each request is known.
     fn has_latencies(&self) -> bool {
         self.rounds.iter().all(|round| !round.took_ms.is_empty())
     }
@@ -148,7 +145,6 @@ impl<'a> Side<'a> {
         line.value(self.unit.cost, self.cost()).value("others %", self.others_percent())
     }
 
-    /// A line for each process and part.
     fn cost_lines(&self) -> impl Iterator<Item = Line> {
         self.costs().into_iter().map(|Cost { part, cost, .. }| {
             Line::new("process", format!("{}: {part}", self.name)).value(self.unit.cost, cost)

@@ -14,9 +14,7 @@ const MAX_READS: usize = 100;
 /// A process that is measured, with its children.
 #[derive(Clone, Debug)]
 pub(super) struct MeasuredProcess {
-    /// Display name.
     pub(super) name: String,
-    /// Its process id.
     pub(super) pid: u32,
 }
 

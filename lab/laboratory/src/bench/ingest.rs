@@ -58,7 +58,6 @@ struct Case<'a> {
     copies: OnceCell<Vec<String>>,
 }
 
-/// Runs the comparison.
 pub(crate) async fn catch_up(world: &World<'_>) -> Result<Figures, Failure> {
     let psql = PostgresClient::find(&world.servers, "psql")?.in_database(ROUND);
     let rows = world.args.rows / PART;
@@ -160,7 +159,6 @@ impl Case<'_> {
     }
 }
 
-/// Runs psql.
 fn run(mut psql: Command) -> Result<(), String> {
     let output = psql.output();
     let output = output.map_err(|error| format!("cannot run psql: {error}"))?;
@@ -181,7 +179,6 @@ const SEEN_WITHIN: Duration = Duration::from_secs(60);
 /// What is read: rows that each block has.
 const PATH: &str = "/api/v2/markets?pagination.first=5";
 
-/// Runs the measurement.
 pub(crate) async fn front(world: &World<'_>) -> Result<Figures, Failure> {
     let World { mesh, servers, .. } = world;
     let length = world.length().max(LEAST_LENGTH);

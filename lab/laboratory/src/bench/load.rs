@@ -37,7 +37,6 @@ pub(super) const WARM_UP: Duration = Duration::from_millis(400);
 /// Timeout of the last answers.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client of a round.
 pub(super) trait Client: AsyncFnMut() -> Result<bool, String> + 'static {}
 
 impl<C: AsyncFnMut() -> Result<bool, String> + 'static> Client for C {}
@@ -47,7 +46,6 @@ impl<C: AsyncFnMut() -> Result<bool, String> + 'static> Client for C {}
 pub(super) struct Pace {
     /// Number of clients, each with one request at a time.
     pub(super) clients: u64,
-    /// Length of the measurement.
     pub(super) length: Duration,
     /// Time from one request of a client to its next one; `None` sends the next one after the answer.
     pub(super) period: Option<Duration>,
@@ -61,9 +59,6 @@ impl Pace {
 
     /// Runs one round on the calling thread with clients that are connected by their numbers. Each call of a client
     /// sends its next request and waits for the answer; `false`: there is no request left.
-    ///
-    /// # Errors
-    /// When a client cannot connect or fails.
     pub(super) fn run<C: Client, F: Future<Output = Result<C, String>>>(
         self,
         watched: &[MeasuredProcess],
@@ -123,7 +118,6 @@ impl Pace {
     }
 }
 
-/// What the clients of a round share.
 #[derive(Default)]
 struct Shared {
     counts: Cell<bool>,
@@ -154,7 +148,6 @@ pub(super) struct Load {
     pub(super) reconnects: bool,
 }
 
-/// The requests of a load.
 #[derive(Clone)]
 pub(super) enum Requests {
     /// Paths to get, of which each request takes one at random.
@@ -163,7 +156,6 @@ pub(super) enum Requests {
     Keyed(Arc<[String]>, Arc<[String]>),
     /// Whole requests, each sent once. They are prepared before the round begins.
     Prepared {
-        /// Makes the next one.
         make: Arc<dyn Fn() -> Vec<u8> + Send + Sync>,
         /// Text that every answer must contain.
         expects: &'static str,
@@ -188,7 +180,6 @@ impl Load {
         })
     }
 
-    /// Prepares the requests.
     fn prepared(&self) -> Vec<Vec<u8>> {
         let Requests::Prepared { make, .. } = &self.requests else { return Vec::new() };
         let seconds = (WARM_UP + self.pace.length).as_secs_f64();
@@ -202,7 +193,6 @@ trait Stream: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
 
-/// A client of HTTP/1.1, and its connection.
 struct HttpClient {
     load: Load,
     stream: Option<Box<dyn Stream>>,

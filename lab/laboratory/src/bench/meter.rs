@@ -32,7 +32,6 @@ pub(super) struct Spent {
 }
 
 impl Meter {
-    /// Starts a measurement.
     pub(super) fn start(watched: &[MeasuredProcess]) -> Self {
         let (machine_us, processes_us) = (cost::machine_us(), cost::cpu_us(watched));
         Self { begun: Instant::now(), watched: watched.to_vec(), machine_us, processes_us }
@@ -70,7 +69,6 @@ impl Spent {
     }
 }
 
-/// The results of a round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Round {
     /// Number of requests, bytes or rows.

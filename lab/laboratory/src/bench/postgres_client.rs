@@ -20,7 +20,6 @@ use super::{
 };
 use crate::private::Servers;
 
-/// A program that can be run.
 #[derive(Clone, Debug)]
 pub(super) struct PostgresClient {
     program: PathBuf,
@@ -34,13 +33,10 @@ pub(super) struct PostgresClient {
 pub(super) struct Bench {
     /// Number of its connections.
     pub(super) clients: u64,
-    /// Settings of the sessions.
     pub(super) settings: &'static str,
-    /// How long it runs.
     pub(super) length: Duration,
 }
 
-/// Length and checksum of some output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Printed {
     pub(super) bytes: u64,
@@ -49,9 +45,6 @@ pub(super) struct Printed {
 
 impl PostgresClient {
     /// Finds a program in PostgreSQL's folder or on the path.
-    ///
-    /// # Errors
-    /// When it cannot be run.
     pub(super) fn find(servers: &Servers, name: &str) -> Result<Self, Failure> {
         let beside = servers.postgres.with_file_name(name);
         let program = if beside.is_file() { beside } else { PathBuf::from(name) };
@@ -128,9 +121,6 @@ impl PostgresClient {
     }
 
     /// Runs a statement by this program, psql, and reads its whole output.
-    ///
-    /// # Errors
-    /// When psql fails.
     pub(super) fn print(&self, statement: &str) -> Result<Printed, String> {
         let mut psql = self.statements(&[statement]).spawn().map_err(error_text)?;
         let (mut bytes, mut crc32) = (0, crc32fast::Hasher::new());
@@ -150,9 +140,6 @@ impl PostgresClient {
     }
 
     /// Runs statements by this program, psql, and pipes their output through `gzip -1`, discarding the result.
-    ///
-    /// # Errors
-    /// When one of both fails.
     pub(super) fn gzip(&self, statements: &[&str]) -> Result<(), String> {
         let mut psql = self.statements(statements).spawn().map_err(error_text)?;
         let output = psql.stdout.take().map_or_else(Stdio::null, Stdio::from);
@@ -186,9 +173,6 @@ fn number_after(text: &str, name: &str) -> Option<f64> {
 }
 
 /// Checks that a program can be run.
-///
-/// # Errors
-/// When it cannot.
 pub(super) fn require(program: impl AsRef<std::ffi::OsStr>) -> Result<(), Failure> {
     let program = program.as_ref();
     let mut command = Command::new(program);

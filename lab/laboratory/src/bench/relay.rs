@@ -35,7 +35,6 @@ const NODE: [(&str, &str); 3] = [
 /// Text in every successful answer, of the gateway and of the node.
 const ACCEPTED: &str = "\"code\":0";
 
-/// Runs the comparison.
 pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
     let World { mesh, servers, .. } = world;
     let node = mesh.start_node(servers, false, &NODE).await?;

@@ -77,7 +77,6 @@ async fn grpc_side<'a>(world: &World<'_>, pace: Pace, edge: SocketAddr) -> Resul
     Ok(Side::blocking("mesh, gRPC", REQUESTS, run))
 }
 
-/// Section "point".
 pub(super) async fn point(world: &World<'_>) -> Result<Figures, Failure> {
     let (edges, paths, direct) = (world.edges().await?, world.withdrawals().await?, direct(world).await?);
     let (telemetry, collector) = start_with_telemetry(world).await?;
@@ -106,7 +105,6 @@ pub(super) async fn point(world: &World<'_>) -> Result<Figures, Failure> {
     Ok(comparison::figures(&format!("{ROWS} withdrawals by id, {CONNECTIONS} connections"), &sides, found))
 }
 
-/// Section "hop".
 pub(super) async fn hop(world: &World<'_>) -> Result<Figures, Failure> {
     let (edges, paths, direct) = (world.edges().await?, world.withdrawals().await?, direct(world).await?);
     let pace = Pace::closed(1, world.length());
@@ -191,14 +189,12 @@ fn call_of(path: &str) -> Bytes {
 
 /// Number of concurrent reads of the store.
 const IN_FLIGHT: u64 = 64;
-/// Number of pgbench's connections.
 const PGBENCH_CLIENTS: u64 = 16;
 /// The setting by which a statement is planned once per connection.
 const PLANNED_ONCE: &str = "-c plan_cache_mode=force_generic_plan";
 /// The plain statement that gives the same row.
 const PLAIN: &str = include_str!("../../sql/plain_withdrawal.sql");
 
-/// Runs the comparison.
 pub(super) async fn store(world: &World<'_>) -> Result<Figures, Failure> {
     let pgbench = PostgresClient::find(&world.servers, "pgbench")?;
     world.withdrawals().await?;

@@ -12,7 +12,6 @@ const MISSING: u8 = 69;
 /// What a section has measured.
 #[derive(Default)]
 pub(super) struct Figures {
-    /// The title of the table.
     pub(super) title: String,
     /// The lines of the table, which have the same columns.
     pub(super) lines: Vec<Line>,
@@ -24,7 +23,6 @@ pub(super) struct Figures {
     pub(super) found: Vec<f64>,
 }
 
-/// The results of a section.
 pub(super) struct Section {
     /// The table as text, with the bars below it.
     pub(super) table: String,
@@ -83,7 +81,6 @@ impl Line {
         Self { heading, name: name.into(), values: Vec::new() }
     }
 
-    /// Adds a value.
     pub(super) fn value(mut self, heading: impl Into<String>, value: f64) -> Self {
         self.values.push((heading.into(), value));
         self

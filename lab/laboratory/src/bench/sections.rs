@@ -21,7 +21,6 @@ pub(super) struct Suite {
 /// A section.
 pub(super) struct Row {
     pub(super) name: &'static str,
-    /// What it measures.
     pub(super) about: &'static str,
     pub(super) measure: Measure,
     pub(super) bars: &'static [Bar],
@@ -32,7 +31,6 @@ type Measure = for<'a> fn(&'a World<'a>) -> LocalBoxFuture<'a, Result<Figures, F
 /// The name of all suites together.
 pub(super) const ALL: &str = "all";
 
-/// All suites.
 pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "reads",

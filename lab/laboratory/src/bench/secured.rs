@@ -17,18 +17,14 @@ use super::{
 };
 use crate::{private::variables, rig::public::key_entry};
 
-/// Keys in the file.
 const KEYS: usize = 10_000;
-/// Connections.
 const CONNECTIONS: u64 = 32;
 /// Rows that are read repeatedly.
 const ROWS: usize = 100;
-/// Process names of the edges.
 const EDGES: [&str; 4] = ["edge", "edge-limit", "edge-keys", "edge-tls"];
 /// A rate that no client reaches.
 const RATE: u32 = 1_000_000;
 
-/// Section "secured".
 pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
     let (plain, rows) = (world.edges().await?.cached, world.withdrawals().await?);
     let keys: Arc<[String]> = (0..KEYS).map(|_| mesh_keys::generate()).collect();

@@ -33,7 +33,6 @@ use crate::{
 };
 
 const WATCHERS: usize = 10_000;
-/// The edge of watchers over WebSockets.
 const SOCKETS_EDGE: &str = "edge-sockets";
 /// Watchers of the section with several edges, and the edges: none has more than it accepts by default. A process may
 /// not have as many open files, so that most watchers share connections.
@@ -79,7 +78,6 @@ struct Clients {
     watched: Vec<MeasuredProcess>,
 }
 
-/// What watchers have observed.
 struct Seen {
     round: Round,
     /// Times from a block's COMMIT to its receipt by each client, milliseconds.
@@ -218,7 +216,6 @@ impl Clients {
         })
     }
 
-    /// Starts one more edge.
     async fn add_edge(&mut self, world: &World<'_>, name: &'static str) -> Result<(), Failure> {
         let edge = world.mesh.start_named(&world.servers, &[("edge", name)], Vec::new()).await?;
         self.edges.push((name, edge));
@@ -238,16 +235,12 @@ impl Clients {
         Blocks::write(&world.servers, Some(Changes { statement: CHANGE, ids }))
     }
 
-    /// Watches while blocks are written.
     async fn watch_while_blocks_come(&self, world: &World<'_>) -> Result<Seen, Failure> {
         let (watching, blocks) = (self.clone(), self.blocks(world));
         run_blocking(move || watching.watch(&blocks)).await
     }
 
     /// Watches on one connection each.
-    ///
-    /// # Errors
-    /// When a connection breaks.
     fn watch(&self, blocks: &Blocks) -> Result<Seen, String> {
         at_low_priority(|| {
             block_on(async { self.watch_blocks(blocks).await.map_err(|failure| failure.to_string()) })
@@ -291,9 +284,6 @@ impl Clients {
     }
 
     /// Polls with `If-None-Match` on one connection each.
-    ///
-    /// # Errors
-    /// When a connection breaks.
     fn poll(&self) -> Result<Round, String> {
         let pace = Pace { clients: self.count as u64, length: self.length, period: Some(PERIOD) };
         let connect = async |number: u64| {

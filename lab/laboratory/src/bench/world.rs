@@ -14,7 +14,6 @@ use crate::{
     private_chain::NEXT_BLOCK,
 };
 
-/// The statement that reads a withdrawal.
 pub(super) const STATEMENT: &str = include_str!("../../../../services/query/sql/get_withdrawal.sql");
 /// Number of withdrawals of each kind: with hash ids, and with numeric ids.
 pub(super) const ROWS: u64 = 100_000;
@@ -25,7 +24,6 @@ pub(super) const FIRST_NUMBER: i64 = 1_000_000_000_000_000_000;
 /// as many with numeric ids.
 const FILL: &str = include_str!("../../sql/withdrawals.sql");
 
-/// The mesh of a suite.
 pub(super) struct World<'a> {
     pub(super) mesh: &'a PrivateMesh,
     pub(super) servers: Servers,

@@ -14,7 +14,6 @@ use super::{
     engine::{Drill, Play, Playing},
 };
 
-/// An option with a number.
 pub(super) struct Number {
     name: &'static str,
     value: &'static str,

@@ -68,7 +68,6 @@ pub(super) const DRILL: Drill = Drill {
     play: Play::Own(|mesh, options, seed| Box::pin(play(mesh, options, seed))),
 };
 
-/// Runs the drill once.
 async fn play(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Failure> {
     let setup = Setup { has_links: true, ..whole_mesh(options) };
     let world = &World::start(mesh, options, setup, seed).await?;

@@ -34,7 +34,6 @@ pub(crate) struct Drill {
     pub(super) play: Play,
 }
 
-/// How a drill is played.
 pub(super) enum Play {
     /// In phases on one world.
     Phases(Playing),
@@ -60,7 +59,6 @@ pub(super) struct Playing {
     pub(super) phases: &'static [Phase],
 }
 
-/// A phase of a drill.
 pub(super) struct Phase {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
@@ -69,7 +67,6 @@ pub(super) struct Phase {
 
 type PhaseRun = for<'a> fn(&'a World<'a>, &'a mut SmallRng) -> LocalBoxFuture<'a, Result<Report, Failure>>;
 
-/// A row of a table of phases.
 pub(super) const fn phase(name: &'static str, about: &'static str, run: PhaseRun) -> Phase {
     Phase { name, about, run }
 }
@@ -135,9 +132,7 @@ const RESTARTED_SOON: RestartRule = RestartRule {
 
 /// The results of one run of a drill.
 pub(super) struct Run {
-    /// Title of its table.
     pub(super) title: String,
-    /// The reports of its phases.
     pub(super) reports: Vec<Report>,
     /// The results as JSON, without the seed.
     pub(super) json: Value,

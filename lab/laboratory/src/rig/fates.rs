@@ -86,7 +86,6 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
     Ok(Run { title, json: report.json(), reports: vec![report] })
 }
 
-/// Runs the drill once.
 async fn play(world: &World<'_>, seed: u64) -> Result<Report, Failure> {
     let (edge, relays) = (world.edges.cached, relays(seed));
     let submitters = Submitters::new(edge, world.play.either(SUBMITTING), seed)?.following(edge);
@@ -163,7 +162,6 @@ fn figures(checked: &[CheckedTransaction]) -> Vec<Column> {
     ]
 }
 
-/// Builds the report of a run.
 fn reported(
     seed: u64,
     checked: &[CheckedTransaction],

@@ -36,7 +36,6 @@ impl PrivateMesh {
         rows.iter().filter(|row| row.service == name).map(|row| row.pid).collect()
     }
 
-    /// The process ids of all services.
     pub(super) fn service_pids(&self) -> Vec<u32> {
         SERVICES.iter().flat_map(|service| self.pids(service.name)).collect()
     }

@@ -38,7 +38,6 @@ use crate::{
 };
 
 const REPLICAS: u32 = 2;
-/// Kills of a run.
 const KILLS: [u32; 2] = [1_000, 50];
 /// Faults between two takeovers that are measured.
 const FAULTS: usize = 25;
@@ -215,7 +214,6 @@ impl<'a> Fixture<'a> {
     }
 }
 
-/// What was injected.
 #[derive(Default)]
 struct Counts {
     kills: usize,

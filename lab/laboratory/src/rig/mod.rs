@@ -34,7 +34,6 @@ use serde_json::Value;
 use self::engine::Drill;
 pub(crate) use self::engine::run;
 
-/// The table of drills.
 static DRILLS: [Drill; 11] = [
     reads::DRILL,
     kill::DRILL,

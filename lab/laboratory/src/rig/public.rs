@@ -17,9 +17,7 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 pub(super) struct PublicAccess {
     authority: Authority,
     tls: TlsFiles,
-    /// The address of the edges.
     edge: Option<SocketAddr>,
-    /// The variables of the edges.
     pub(super) env: Vec<(String, String)>,
 }
 

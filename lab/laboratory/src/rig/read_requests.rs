@@ -20,7 +20,6 @@ const DEMO_BLOCKS: u64 = 300;
 const FILL: &str = include_str!("../../sql/read_rows.sql");
 /// Paths of single rows, which never change, and the JSON members that their answers contain.
 const POINTS: &str = include_str!("../../sql/read_points.sql");
-/// Paths of list pages.
 const LISTS: &str = include_str!("../../sql/read_lists.sql");
 /// Paths that node-info answers. Only the answer of the second has a block height, so only that one is
 /// cached.

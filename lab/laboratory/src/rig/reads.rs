@@ -67,7 +67,6 @@ impl World<'_> {
 const SERVICE: &str = REPLICAS[0].0;
 /// Greatest p99 of reads in the worst second.
 const P99: Duration = Duration::from_millis(1500);
-/// Length of a freeze.
 const FROZEN: Duration = Duration::from_secs(5);
 /// How long the load is measured after the fault of a replica.
 const AFTER: Duration = Duration::from_secs(3);
@@ -100,7 +99,6 @@ async fn kill(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failur
     Ok(report)
 }
 
-/// Freezes and wakes one replica.
 async fn freeze(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let (from, before) = (world.load().now(), world.mesh.pids(SERVICE));
     world.inject(Fault::Freeze(any_replica(random), world.play.either([FROZEN, FROZEN / 2]))).await?;

@@ -29,7 +29,6 @@ impl Column {
         Self { heading, member, cell: cell.into(), json }
     }
 
-    /// A number.
     pub(crate) fn count(
         heading: &'static str,
         member: &'static str,
@@ -46,13 +45,10 @@ impl Column {
 
 /// The results of a phase.
 pub(crate) struct Report {
-    /// Name of the phase.
     pub(crate) name: String,
     /// Figures of the load during the phase.
     columns: Vec<Column>,
-    /// Conditions that must hold.
     pub(crate) bars: Vec<Bar>,
-    /// Further information.
     pub(crate) notes: Vec<String>,
     /// Messages that failed requests got.
     pub(crate) messages: Vec<String>,
@@ -77,7 +73,6 @@ impl Report {
         report
     }
 
-    /// Adds a condition.
     pub(crate) fn bar(&mut self, what: impl Into<String>, holds: bool) {
         self.bars.push(Bar { what: what.into(), holds });
     }
@@ -103,7 +98,6 @@ impl Report {
         self.bar(format!("{what}: {}, at most {}", in_ms(found), in_ms(bound)), found <= bound);
     }
 
-    /// Whether all bars hold.
     pub(crate) fn holds(&self) -> bool {
         self.bars.iter().all(|bar| bar.holds)
     }
@@ -120,7 +114,6 @@ impl Report {
         format!("{}\n{body}", self.name)
     }
 
-    /// The report as JSON.
     pub(crate) fn json(&self) -> Value {
         let bars = self.bars.iter().map(|bar| json!({ "what": bar.what, "holds": bar.holds }));
         let members = self.columns.iter().map(|column| (column.member.to_owned(), column.json.clone()));

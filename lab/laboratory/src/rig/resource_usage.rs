@@ -120,7 +120,6 @@ impl EdgeRequestCount {
     }
 }
 
-/// The current count of an edge.
 pub(crate) async fn current_count(mesh: &PrivateMesh, pid: u32) -> Option<u64> {
     counted(&rows(mesh).into_iter().find(|row| row.pid == pid)?).await
 }

@@ -93,7 +93,6 @@ async fn play(world: &World<'_>, grace: Duration, seed: u64) -> Result<Vec<Repor
     Ok(reports)
 }
 
-/// The restarts of the edges.
 fn edge_restarts(periods: &[Period]) -> Vec<FaultSpan> {
     let edges = periods.iter().filter(|period| period.name.ends_with(" edge"));
     let span = |when| FaultSpan { fault: Fault::Restart("edge"), when };
@@ -213,7 +212,6 @@ fn in_tenths(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
-/// A period of the run.
 struct Period {
     name: String,
     /// Beginning and end on the clock of the load.

@@ -69,9 +69,6 @@ fn simulate_order(seed: u64) -> Result<Counts, simulator::Failure> {
 }
 
 /// Runs the seeds of a drill, prints the totals and writes them as JSON.
-///
-/// # Errors
-/// When a seed fails.
 pub(super) async fn run(drill: &str, first: u64, args: &PlayArgs, simulate: Simulate) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
     let cores = available_parallelism().map_or(1, usize::from);
@@ -113,15 +110,12 @@ struct Sweep {
     simulate: Simulate,
     first: u64,
     runs: u64,
-    /// Number of seeds started.
     begun: AtomicU64,
     results: Mutex<Results>,
 }
 
-/// The results of seeds.
 #[derive(Default)]
 struct Results {
-    /// Number of seeds finished.
     done: u64,
     totals: Counts,
     /// The failure of the smallest seed.

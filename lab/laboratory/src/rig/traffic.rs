@@ -42,7 +42,6 @@ const PLAN: [Synthetic; 2] = [
     Synthetic { segments: 32, blocks: 1000, rows: 4000 },
     Synthetic { segments: 16, blocks: 1000, rows: 1500 },
 ];
-/// Number of ledger entries.
 const ENTRIES: [u32; 2] = [20_000, 1_000];
 /// Time between two blocks, milliseconds; less in the short form, whose clients cannot wait long for a block.
 const BLOCK_MS: [&str; 2] = ["1000", "300"];
@@ -87,7 +86,6 @@ fn largest_file(world: &World<'_>, time: Duration) -> Arc<Choose> {
 pub(super) struct Paces {
     /// Longest duration of a slow download.
     pub(super) slow: Duration,
-    /// Duration of a long download.
     pub(super) long: Duration,
 }
 
@@ -104,7 +102,6 @@ pub(super) struct FinishedTraffic {
     pub(super) load: Load,
     /// When the load ended, on its clock.
     pub(super) end: Duration,
-    /// All attempts to download a file.
     pub(super) attempts: Vec<DownloadResult>,
     pub(super) files: FileCounts,
     pub(super) watches: WatchResults,
@@ -121,10 +118,8 @@ impl FinishedTraffic {
     }
 }
 
-/// The results of all submissions.
 #[derive(Debug, Default)]
 pub(super) struct SubmissionResults {
-    /// Number of transactions.
     pub(super) transactions: usize,
     /// Numbers of submissions sent and of answers received.
     pub(super) counts: (u64, u64),

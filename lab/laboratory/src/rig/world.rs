@@ -30,7 +30,6 @@ pub(crate) const REPLICAS: u32 = 2;
 /// What a world has.
 #[derive(Default)]
 pub(super) struct Setup {
-    /// Statements that fill the empty store.
     pub(super) fill: &'static [&'static str],
     /// Whether the store has the demo network's rows and those of [`ReadRequests`].
     pub(super) has_rows: bool,

@@ -7,7 +7,6 @@ use crate::source::Rng;
 /// Time from one block to the next.
 pub(super) const PERIOD: u64 = 400;
 
-/// The name of the chain.
 pub(super) const CHAIN: &str = "net-1";
 const OTHER_CHAIN: &str = "net-2";
 
@@ -22,7 +21,6 @@ enum Replaced {
     OtherChain,
 }
 
-/// The node.
 pub(super) struct Node {
     /// Length of the chain.
     pub(super) blocks: u64,
@@ -32,7 +30,6 @@ pub(super) struct Node {
     pub(super) kept: u64,
 }
 
-/// The hash of a block of the chain.
 pub(super) fn hash(height: u64) -> String {
     if height == 0 { String::new() } else { format!("h{height}") }
 }
@@ -70,7 +67,6 @@ impl Node {
         }
     }
 
-    /// The answer to a request for the status.
     pub(super) fn status(&self, now: u64) -> Event {
         Event::Node(self.chain(now).to_owned(), 1, self.latest(now))
     }
@@ -79,7 +75,6 @@ impl Node {
         if self.replaced(now) == Some(Replaced::OtherChain) { OTHER_CHAIN } else { CHAIN }
     }
 
-    /// A block.
     pub(super) fn link(&self, height: u64, now: u64, rng: &mut Rng) -> Link {
         let name = |height: u64| match self.replaced(now) {
             Some(Replaced::Forked(from)) if height >= from => format!("f{height}"),

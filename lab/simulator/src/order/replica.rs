@@ -11,14 +11,12 @@ const HELD_BYTES: usize = 30_000;
 /// Longest block.
 const MAX_BYTES: usize = 3_500;
 
-/// A replica.
 pub(super) struct Replica {
     pub(super) order: Order,
     /// Distinguishes it from its predecessors.
     pub(super) life: u32,
     born: u64,
     pub(super) frozen_until: u64,
-    /// The head that it knows.
     pub(super) head: Option<Head>,
     /// The blocks that it holds, and whether they are decoded.
     held: BTreeMap<u64, (Link, bool)>,

@@ -9,7 +9,6 @@ pub(super) struct Store {
     pub(super) transactions: u64,
 }
 
-/// A transaction that was sent.
 #[derive(Debug, Clone)]
 pub(super) struct Transaction {
     /// The head that its replica knows.
@@ -26,12 +25,10 @@ impl Transaction {
 }
 
 impl Store {
-    /// The height of the newest block.
     pub(super) fn height(&self) -> u64 {
         self.blocks.len() as u64
     }
 
-    /// The newest block.
     pub(super) fn head(&self) -> Option<Head> {
         let link = self.blocks.last()?;
         Some(Head { height: self.height(), hash: link.hash.clone() })

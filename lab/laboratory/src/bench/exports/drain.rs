@@ -26,14 +26,12 @@ use crate::rig::clients::download::Download;
 const WARM_UP: Duration = Duration::from_millis(500);
 /// Longest wait of a client for the next bytes.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Bytes that a client reads at once.
 const READ_BYTES: usize = 512 << 10;
 
 /// Bytes, and the processor time of the threads that move them.
 #[derive(Default)]
 pub(super) struct Counted {
     bytes: AtomicU64,
-    /// Nanoseconds.
     cpu_ns: AtomicU64,
 }
 

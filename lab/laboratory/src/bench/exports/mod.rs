@@ -135,7 +135,6 @@ const PUBLISHED: usize = 64 << 20;
 /// Rows of the CSV that is deflated repeatedly.
 const DEFLATED_ROWS: u64 = 40_000;
 
-/// Runs the comparison.
 pub(crate) async fn splice(world: &World<'_>) -> Result<Figures, Failure> {
     let history = world.history().await?;
     let few = path(history.few);
@@ -194,10 +193,8 @@ fn deflate(text: &[u8], length: Duration) -> Result<Round, String> {
     })
 }
 
-/// Trades of all blocks.
 const TRADES: &str = include_str!("../../../sql/trades.sql");
 
-/// Runs the comparison.
 pub(crate) async fn sealing(world: &World<'_>) -> Result<Figures, Failure> {
     let psql = PostgresClient::find(&world.servers, "psql")?;
     require("gzip")?;

@@ -60,10 +60,8 @@ const READ_PERIOD: Duration = Duration::from_millis(20);
 const NICE_VALUE: i32 = 10;
 /// Target load per worker of the simulated autoscaler.
 const LOAD_OF_A_WORKER: f64 = 8.0;
-/// The workers' load metric.
 const LOAD: &str = "mesh_requests_load";
 
-/// The results of one step.
 struct Step {
     workers: u32,
     reads: Round,
@@ -74,9 +72,6 @@ struct Step {
 }
 
 /// Runs the phases.
-///
-/// # Errors
-/// When a download breaks.
 pub(crate) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
     let full_speed = play(world, &FULL_SPEED).await?;
     // A worker's priority cannot be raised again: this phase is the last one.

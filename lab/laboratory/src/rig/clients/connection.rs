@@ -9,7 +9,6 @@ use tokio::net::TcpStream;
 /// The key of all clients of the drills. Edges without keys ignore it.
 pub(crate) const KEY: &str = "mesh_laboratory";
 
-/// A connection.
 pub(crate) struct Connection {
     stream: http1::Connection,
     /// The greatest block height of a response so far.
@@ -34,10 +33,8 @@ impl fmt::Display for RequestError {
     }
 }
 
-/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Response {
-    /// Its status, headers and body.
     pub(crate) raw: RawAnswer,
     /// The block height that it shows, when it names one.
     pub(crate) height: Option<u64>,
@@ -46,18 +43,15 @@ pub(crate) struct Response {
 }
 
 impl Connection {
-    /// Connects to an edge.
     pub(crate) async fn open(address: SocketAddr) -> Result<Self, RequestError> {
         let opened = Dial::default().connect(address).await;
         Ok(Self::over(opened.map_err(|error| RequestError::Broken(format!("cannot connect: {error}")))?))
     }
 
-    /// Uses an open TCP connection.
     pub(crate) fn over(stream: TcpStream) -> Self {
         Self { stream: http1::Connection::over(stream), height: 0 }
     }
 
-    /// Sends a request with additional header lines.
     pub(crate) async fn send(&mut self, path: &str, headers: &str) -> Result<(), RequestError> {
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: rig\r\nAuthorization: Bearer {KEY}\r\n{headers}\r\n");
@@ -65,7 +59,6 @@ impl Connection {
         self.stream.send(request.as_bytes()).await.map_err(|_| RequestError::Unanswered)
     }
 
-    /// Waits for the response.
     pub(crate) async fn receive(&mut self) -> Result<Response, RequestError> {
         let raw = match self.stream.answer(false).await {
             Ok(Some(raw)) => raw,
@@ -85,7 +78,6 @@ impl Connection {
         Ok(Response { raw, height, earlier_height })
     }
 
-    /// Sends a request and waits for its response.
     pub(crate) async fn get(&mut self, path: &str) -> Result<Response, RequestError> {
         self.send(path, "").await?;
         self.receive().await

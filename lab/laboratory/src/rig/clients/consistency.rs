@@ -15,14 +15,12 @@ use super::{
     submitters::{SubmissionOutcome, Submitted},
 };
 
-/// Transactions that are checked concurrently.
 const CHECKED_AT_ONCE: usize = 16;
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// A transaction with the answers to its clients, its state after the run, and their contradictions.
 pub(crate) struct CheckedTransaction {
     pub(crate) submitted: Submitted,
-    /// Whether a block has it.
     pub(crate) is_included: bool,
     /// The `status` of `GET /transaction/{hash}`, or the error or body that came instead.
     pub(crate) status: Result<String, String>,
@@ -35,7 +33,6 @@ impl CheckedTransaction {
         Self { submitted, is_included, status, contradictions }
     }
 
-    /// What is known about the transaction, as text.
     pub(crate) fn description(&self) -> String {
         let Self { submitted: Submitted { hash, outcomes, .. }, is_included, status, .. } = self;
         format!("{hash} in a block: {is_included}, status: {status:?}, answers to clients: {outcomes:?}")
@@ -44,9 +41,6 @@ impl CheckedTransaction {
 
 /// Asks node and gateway for the state of each transaction, and compares the answers with it. All submissions
 /// must be over.
-///
-/// # Errors
-/// When the node does not answer.
 pub(crate) async fn check(
     edge: SocketAddr,
     node: &Node,
@@ -76,7 +70,6 @@ async fn status(client: &Client, edge: SocketAddr, hash: &TxHash) -> Result<Stri
     answer["status"].as_str().map(str::to_owned).ok_or(text)
 }
 
-/// A kind of contradiction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contradiction {
     /// Two answers contradict each other.

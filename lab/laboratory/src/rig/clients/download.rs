@@ -20,7 +20,6 @@ const TEXT_BYTES: usize = 16 << 10;
 
 /// A response whose body is being read.
 pub(crate) struct Download {
-    /// Head of the response, without the body.
     pub(crate) head: RawAnswer,
     connection: Connection,
     body: Body,
@@ -29,9 +28,6 @@ pub(crate) struct Download {
 impl Download {
     /// Sends the request and waits for the head. A given receive buffer size is fixed, so that flow control
     /// reaches the server.
-    ///
-    /// # Errors
-    /// When the connection breaks, or the response is malformed.
     pub(crate) async fn open(
         edge: SocketAddr,
         path: &str,
@@ -69,9 +65,6 @@ impl Download {
     }
 
     /// The rest of a short body as text.
-    ///
-    /// # Errors
-    /// When the body does not end regularly.
     pub(crate) async fn text(&mut self) -> Result<String, String> {
         let (mut text, mut piece) = (Vec::new(), Vec::new());
         while self.next(&mut piece, TEXT_BYTES).await? {
@@ -105,7 +98,6 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Reads as fast as it can.
     pub(crate) const QUICK: Self =
         Self { most: QUICK_BYTES, pause: Duration::ZERO, rest: (0, Duration::ZERO), receive_buffer: None };
 
@@ -129,14 +121,12 @@ impl Pace {
 
 /// An attempt to download a file.
 struct Transfer {
-    /// The result so far.
     result: DownloadResult,
     /// Beginning of the wait in progress.
     waits_since: Option<Instant>,
 }
 
 impl Transfer {
-    /// Begins an attempt to download from this path.
     fn begin(path: &str) -> Self {
         let (begun, outcome, pause) = (Instant::now(), Outcome::Whole, Duration::ZERO);
         let (path, ended, is_resumed, bytes, is_answered) = (path.to_owned(), begun, false, 0, false);

@@ -26,9 +26,7 @@ pub(crate) enum Outcome {
 /// An answer that is not the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// HTTP status.
     pub(crate) status: u16,
-    /// Whether it has a `Retry-After` header.
     pub(crate) has_retry_after: bool,
     /// The beginning of its body.
     pub(crate) message: String,
@@ -44,15 +42,11 @@ impl Refusal {
 /// The result of one attempt to download a file, or the rest of it.
 #[derive(Clone, Debug)]
 pub(crate) struct DownloadResult {
-    /// Path of the request.
     pub(crate) path: String,
-    /// When it was started.
     pub(crate) begun: Instant,
-    /// When it ended.
     pub(crate) ended: Instant,
     /// Whether it resumes an earlier attempt.
     pub(crate) is_resumed: bool,
-    /// How it ended.
     pub(crate) outcome: Outcome,
     /// The longest wait for the head or the next bytes.
     pub(crate) pause: Duration,
@@ -62,7 +56,6 @@ pub(crate) struct DownloadResult {
     pub(crate) is_answered: bool,
 }
 
-/// The figures of downloads.
 fn figures(results: &[DownloadResult]) -> Vec<Column> {
     let bytes: u64 = results.iter().map(|result| result.bytes).sum();
     vec![

@@ -17,7 +17,6 @@ use super::{
     files::ExpectedFile,
 };
 
-/// Time limit of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Pause before a client resumes a file.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -27,7 +26,6 @@ const READING_WITHIN: Duration = Duration::from_secs(60);
 /// Chooses the next file of a client, and its pace.
 pub(crate) type Choose = dyn Fn(&mut SmallRng) -> (ExpectedFile, Pace) + Send + Sync;
 
-/// Counts of files by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileCounts {
     /// Completely downloaded files, resumed ones included.
@@ -36,7 +34,6 @@ pub(crate) struct FileCounts {
     pub(crate) resumed: usize,
     /// Files given up: wrong content, too late, or refused without `Retry-After`.
     pub(crate) lost: usize,
-    /// Files that are not complete yet.
     pub(crate) unfinished: usize,
 }
 
@@ -59,7 +56,6 @@ struct State {
     reading: usize,
     /// Attempts started, and answers of finished attempts.
     counts: (u64, u64),
-    /// The finished attempts.
     results: Vec<DownloadResult>,
     files: FileCounts,
 }
@@ -96,9 +92,6 @@ impl Downloaders {
     }
 
     /// Waits until `count` downloads are reading a body.
-    ///
-    /// # Errors
-    /// When they are not within a minute.
     pub(crate) async fn until_reading(&self, count: usize) -> Result<(), Failure> {
         let is_reading = async || match self.reading() {
             reading if reading >= count => Ok(()),
@@ -114,7 +107,6 @@ impl Downloaders {
         self.shared.state.lock().counts
     }
 
-    /// Waits until so many attempts are finished.
     pub(crate) async fn until_finished(&self, attempts: usize) {
         while self.shared.state.lock().results.len() < attempts {
             sleep(AGAIN).await;
@@ -134,7 +126,6 @@ impl Downloaders {
 }
 
 impl Shared {
-    /// Downloads a file, resuming as often as necessary.
     async fn download_resuming(&self, file: ExpectedFile, pace: Pace) {
         self.state.lock().files.unfinished += 1;
         let (mut left, mut is_resumed) = (file, false);

@@ -15,14 +15,12 @@ use tokio_postgres::Client;
 use super::download::Download;
 use crate::synthetic::{LARGE, Synthetic};
 
-/// Bytes that are read at once.
 const READ_BYTES: usize = 4 << 20;
 /// Percentage of downloads of the ledger.
 const LEDGER_PERCENT: u32 = 10;
 /// Percentage of range requests among the downloads of the history.
 const PART_PERCENT: u32 = 20;
 
-/// Path of the ledger export.
 pub(crate) const LEDGER: &str = "/api/v2/ledgerentry/export?partyId=network&assetId=RIG";
 /// Fills the ledger with entries between two accounts of the network in their own asset; `ROWS` is replaced
 /// by the number of entries.
@@ -31,13 +29,10 @@ const LEDGER_ROWS: &str = include_str!("../../../sql/network_ledger.sql");
 /// A request for a file and the expected answer.
 #[derive(Clone, Debug)]
 pub(crate) struct ExpectedFile {
-    /// Path of the request.
     pub(crate) path: String,
     /// The requested byte range; `None` for the whole file.
     pub(crate) range: Option<Range<u64>>,
-    /// The expected body.
     pub(crate) bytes: Bytes,
-    /// The expected entity tag.
     pub(crate) etag: Option<String>,
 }
 

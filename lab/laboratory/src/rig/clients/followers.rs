@@ -18,7 +18,6 @@ use crate::watches::EventReader;
 
 /// How long a transaction is followed that does not become final: a killed node loses those in its mempool.
 const FOLLOWED_FOR: Duration = Duration::from_secs(3);
-/// Pause between two reads.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The state of a transaction, in the order in which they follow each other.

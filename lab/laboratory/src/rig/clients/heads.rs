@@ -28,7 +28,6 @@ pub(crate) struct HeadObserver {
 }
 
 impl HeadObserver {
-    /// Starts polling.
     pub(crate) fn watch(servers: &Servers) -> Self {
         let (seen, url) = (Arc::<Mutex<Vec<(Instant, u64)>>>::default(), servers.database.url().to_owned());
         let noted = Arc::clone(&seen);

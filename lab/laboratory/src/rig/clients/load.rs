@@ -63,7 +63,6 @@ struct Shared {
     samples: Mutex<Vec<Sample>>,
     /// Number of requests sent, repetitions included.
     sent: AtomicU64,
-    /// Number of complete answers.
     answers: AtomicU64,
 }
 
@@ -308,20 +307,15 @@ fn judge(
     (ReadResult::Status { status, has_retry_after }, message)
 }
 
-/// A class of requests.
 pub(crate) struct RequestClass {
-    /// Percentage of all requests.
     pub(crate) percent: u32,
-    /// Address of the edge.
     pub(crate) edge: SocketAddr,
     /// The requests, of which each time one is chosen at random.
     pub(crate) requests: Vec<ReadRequest>,
 }
 
-/// A request, and the judge of its answers.
 #[derive(Clone)]
 pub(crate) struct ReadRequest {
-    /// Path and query.
     pub(crate) path: Arc<str>,
     pub(crate) judge: Arc<dyn Judge>,
 }

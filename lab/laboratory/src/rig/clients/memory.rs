@@ -6,13 +6,11 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{bench::cost::memory_kib, private::PrivateMesh};
 
-/// Sampling interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A process whose memory is sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessMemory {
-    /// Its process id.
     pid: u32,
     /// Resident memory at first, KiB.
     at_first: u64,

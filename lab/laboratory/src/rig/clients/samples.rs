@@ -4,16 +4,10 @@ use std::{fmt, time::Duration};
 
 use crate::rig::report::{Column, Report};
 
-/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadResult {
     /// A complete answer.
-    Status {
-        /// HTTP status.
-        status: u16,
-        /// Whether it has a `Retry-After` header.
-        has_retry_after: bool,
-    },
+    Status { status: u16, has_retry_after: bool },
     /// A wrong answer: required content is missing, or its height is lower than an earlier one's.
     Wrong,
     /// The connection broke.
@@ -41,7 +35,6 @@ pub(crate) struct Sample {
     pub(crate) due: Duration,
     /// Time from then to its end.
     pub(crate) took: Duration,
-    /// Its result.
     pub(crate) result: ReadResult,
     /// The block height that the answer names.
     pub(crate) height: Option<u64>,
@@ -66,7 +59,6 @@ impl Sample {
 /// Figures of the requests that were due in a period.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
-    /// Number of requests.
     pub(crate) requests: usize,
     /// Requests with a correct 200.
     pub(crate) fine: usize,
@@ -76,11 +68,9 @@ pub(crate) struct Figures {
     pub(crate) failed: usize,
     /// Requests repeated over a new connection.
     pub(crate) again: usize,
-    /// Median latency.
     pub(crate) p50: Duration,
     /// 99th percentile of the latency in the worst second.
     pub(crate) worst_p99: Duration,
-    /// Greatest latency.
     pub(crate) longest: Duration,
 }
 

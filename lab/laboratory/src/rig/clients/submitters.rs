@@ -45,7 +45,6 @@ const KINDS: [SubmissionType; 4] = [
 /// The outcome of a submission, as its client sees it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SubmissionOutcome {
-    /// Accepted.
     Accepted,
     /// Refused with this code.
     Refused(u64),
@@ -82,12 +81,10 @@ pub(crate) struct Plan {
     pub(crate) pause: Duration,
 }
 
-/// A submission without a definite answer.
 #[derive(Clone, Debug)]
 pub(crate) struct IndefiniteSubmission {
     /// When it was sent, and when it ended.
     pub(crate) when: (Instant, Instant),
-    /// Its outcome.
     pub(crate) outcome: SubmissionOutcome,
     /// The body of the answer.
     pub(crate) message: String,
@@ -234,7 +231,6 @@ impl Submitters {
         self.state.borrow().counts
     }
 
-    /// The submissions without a definite answer.
     pub(crate) fn indefinite(&self) -> Vec<IndefiniteSubmission> {
         self.state.borrow().indefinite.clone()
     }
@@ -273,7 +269,6 @@ fn is_unchecked(
         && earlier.is_some_and(|earlier| earlier.iter().any(may_be_handed_over))
 }
 
-/// The outcome that an HTTP answer stands for.
 fn outcome_of(status: u16, body: &str) -> SubmissionOutcome {
     let json: Value = serde_json::from_str(body).unwrap_or_default();
     match (status, json["success"].as_bool(), json["code"].as_u64()) {

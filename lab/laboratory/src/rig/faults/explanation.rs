@@ -8,7 +8,6 @@ use tokio::time::Instant;
 use super::schedule::{Fault, Link, LinkEnd, Target};
 use crate::rig::clients::{load::Load, samples::ReadResult};
 
-/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestKind {
     Read,
@@ -21,7 +20,6 @@ pub(crate) enum RequestKind {
     Ledger,
 }
 
-/// How a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureKind {
     /// 429, 503 or 504 with `Retry-After`.
@@ -34,14 +32,12 @@ pub(crate) enum FailureKind {
     Other,
 }
 
-/// A failed request.
 #[derive(Clone, Debug)]
 pub(crate) struct FailedRequest {
     pub(crate) kind: RequestKind,
     pub(crate) failure: FailureKind,
     /// When it was sent, and when its failure was known.
     pub(crate) when: (Instant, Instant),
-    /// The text of the failure.
     pub(crate) message: String,
 }
 

@@ -38,7 +38,6 @@ const BACK_WITHIN: Duration = Duration::from_secs(30);
 /// Answers that an edge had sent before it was killed have reached their clients after this time.
 const ARRIVED: Duration = Duration::from_millis(50);
 
-/// Injects faults into a mesh.
 pub(crate) struct FaultInjector<'a> {
     mesh: &'a PrivateMesh,
     links: Option<&'a Links>,
@@ -46,7 +45,6 @@ pub(crate) struct FaultInjector<'a> {
     injected: RefCell<Vec<InjectedFault>>,
 }
 
-/// An injected fault.
 #[derive(Clone, Debug)]
 pub(crate) struct InjectedFault {
     pub(crate) scheduled: ScheduledFault,
@@ -63,7 +61,6 @@ impl<'a> FaultInjector<'a> {
         Self { mesh, links: None, edge_counts: None, injected: RefCell::default() }
     }
 
-    /// Also injects faults into these links.
     pub(crate) fn with_links(self, links: &'a Links) -> Self {
         Self { links: Some(links), ..self }
     }

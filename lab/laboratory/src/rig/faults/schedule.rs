@@ -47,7 +47,6 @@ pub(crate) enum Blockage {
     Silent,
 }
 
-/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Killed by SIGKILL.
@@ -118,17 +117,13 @@ impl Fault {
     }
 }
 
-/// The bus server.
 pub(crate) const BUS: Target = Target { name: NATS, replica: 0 };
-/// The development node.
 pub(crate) const NODE: Target = Target { name: DEVNODE, replica: 0 };
 
-/// Every replica of every service.
 fn replicas() -> impl Iterator<Item = Target> {
     SERVICES.iter().flat_map(|service| (0..REPLICAS).map(|replica| Target { name: service.name, replica }))
 }
 
-/// All links of the mesh.
 pub(crate) fn links() -> Vec<Link> {
     let mut links = vec![Link { from: None, to: LinkEnd::Edges }];
     for service in SERVICES {
@@ -154,7 +149,6 @@ pub(crate) fn repeated(
     (1..).map(move |number| ScheduledFault { at: every * number, fault: draw() })
 }
 
-/// A schedule of random faults.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RandomSchedule {
     /// No fault begins later.

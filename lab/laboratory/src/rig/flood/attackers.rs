@@ -37,7 +37,6 @@ const NO_WINDOW: [u8; 6] = [0, 4, 0, 0, 0, 0];
 /// number.
 const UNREAD_REQUESTS: u32 = 2;
 
-/// The kind of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attack {
     /// Sends half a request head.
@@ -52,13 +51,11 @@ pub(super) enum Attack {
     Idle,
 }
 
-/// Attackers in progress.
 pub(super) struct Attackers {
     tasks: JoinSet<Option<Duration>>,
     count: usize,
 }
 
-/// The results of attackers.
 pub(super) struct AttackResult {
     /// Number of attackers that could not connect.
     pub(super) refused: usize,
@@ -112,7 +109,6 @@ impl AttackResult {
         self.after.iter().max().copied().unwrap_or_default()
     }
 
-    /// One line of text.
     pub(super) fn summary(&self) -> String {
         let shortest = self.after.iter().min().copied().unwrap_or_default();
         format!(

@@ -23,7 +23,6 @@ use super::{
 };
 use crate::watches::Blocks;
 
-/// Number of concurrent attackers.
 const ATTACKERS: [usize; 2] = [5000, 200];
 /// Open files that this process needs in addition to those of its attackers.
 const OTHER_FILES: usize = 1000;

@@ -29,7 +29,6 @@ use crate::{
     watches::{Blocks, Changes, OPENED_AT_ONCE, connect, delays, watch_request},
 };
 
-/// The edge.
 const EDGE: &str = "edge";
 /// Rows of an answer, so that it is long.
 const ROWS: u32 = 150;

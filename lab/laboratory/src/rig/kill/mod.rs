@@ -61,7 +61,6 @@ const PHASES: &[Phase] = &[
 const EXPORT: &str = "export";
 /// The service in front of it.
 const EDGE: &str = "edge";
-/// Number of workers.
 const WORKERS: u32 = 3;
 /// Number of concurrent downloads; fewer in the short form, whose debug builds on two processors that other drills use,
 /// too, could only queue more.
@@ -81,7 +80,6 @@ const BLOCK: &str = "INSERT INTO blocks VALUES ('2024-01-01 00:00:00+00', 1, 'ab
 /// How long the service may take to become normal between two phases.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The world of the drill.
 fn setup(play: &PlayArgs) -> Setup {
     // Other services would only take processor time.
     let others = runnable(false).map(|service| service.name).filter(|name| ![EDGE, EXPORT].contains(name));
@@ -133,7 +131,6 @@ const KILLS_A_SECOND: f64 = 0.8;
 /// Greatest 99th percentile of the clients' longest waits during kills, and during freezes.
 const KILLED_PAUSE: Duration = Duration::from_secs(1);
 const FROZEN_PAUSE: Duration = Duration::from_millis(1500);
-/// Length of a freeze, milliseconds.
 const FROZEN_MS: Range<u64> = 1_500..2_500;
 
 /// Kills one worker after the other. The next kill waits until all workers are ready: otherwise slow starts

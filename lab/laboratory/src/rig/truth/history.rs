@@ -52,7 +52,6 @@ pub(super) struct Answered {
 }
 
 impl History {
-    /// A history without states.
     pub(super) fn new(questions: Vec<String>) -> Self {
         Self { questions, states: Mutex::default(), contents: Mutex::default() }
     }
@@ -71,7 +70,6 @@ impl History {
         }
     }
 
-    /// Number of states so far.
     pub(super) fn len(&self) -> usize {
         self.states.lock().len()
     }
@@ -167,7 +165,6 @@ impl History {
         answers.all(|answer| Some(answer) == first)
     }
 
-    /// The text of a content.
     fn text(&self, content: Content) -> String {
         let contents = self.contents.lock();
         let found = contents.numbers.iter().find(|(_, number)| **number == content);

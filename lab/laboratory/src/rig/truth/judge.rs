@@ -119,7 +119,6 @@ impl Judge for PastJudge {
     }
 }
 
-/// Judges the answers to one question.
 struct QuestionJudge {
     observations: Arc<Observations>,
     question: usize,
@@ -222,7 +221,6 @@ pub(super) fn watches(history: &History) -> Vec<Watch> {
     together.flat_map(|reads| both.map(|over| watch(reads, over))).collect()
 }
 
-/// Adds the bars about watchers.
 pub(super) fn watches_hold(
     report: &mut Report,
     history: &History,

@@ -46,7 +46,6 @@ use crate::private::{Layout, PrivateMesh, UNCACHED_EDGE};
 /// stops the announcements of new blocks.
 const REPLICAS: [(&str, u32); 5] =
     [("edge", 2), ("query", 2), ("node-info", 1), ("export", 0), (UNCACHED_EDGE, 0)];
-/// Length of the short form.
 const LENGTH_SHORT: Duration = Duration::from_secs(8);
 /// How long clients and the writer continue after the last fault, so that its recovery is measured, too.
 const RECOVERY: Duration = Duration::from_secs(2);
@@ -210,7 +209,6 @@ fn blocks_store(fault: Fault) -> bool {
     matches!(fault, Fault::Block(Link { to: LinkEnd::Database, .. }, ..))
 }
 
-/// Adds the bars about all answers.
 fn answers_hold(
     report: &mut Report,
     figures: &Figures,

@@ -43,7 +43,6 @@ pub(super) struct Writer {
     rows: Vec<&'static str>,
     /// Number of rows.
     written: u32,
-    /// The newest block.
     height: i64,
 }
 

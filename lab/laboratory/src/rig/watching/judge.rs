@@ -19,7 +19,6 @@ pub(crate) struct Absence {
 }
 
 impl Absence {
-    /// Its length.
     pub(crate) fn length(&self) -> Duration {
         self.to - self.from
     }
@@ -57,7 +56,6 @@ impl WatchRecord {
         self.streams.iter().filter_map(failure).collect()
     }
 
-    /// All problems received.
     pub(crate) fn problems(&self) -> Vec<FailedRequest> {
         let received = self
             .streams

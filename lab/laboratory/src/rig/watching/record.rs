@@ -50,12 +50,10 @@ impl Watch {
     }
 }
 
-/// A state that a client received.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedState {
     /// Index of the read.
     pub(crate) read: usize,
-    /// When it was received.
     pub(crate) at: Instant,
     pub(crate) what: State,
 }
@@ -123,7 +121,6 @@ pub(crate) struct WatchRecord {
 }
 
 impl WatchRecord {
-    /// Number of answers received.
     pub(crate) fn answers(&self) -> usize {
         self.heights().count()
     }

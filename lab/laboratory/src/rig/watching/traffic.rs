@@ -37,7 +37,6 @@ use crate::{
     },
 };
 
-/// Rows that change.
 const CHANGING: usize = 20;
 /// One of this many clients watches several reads, and how many.
 const SEVERAL_ONE_OF: usize = 5;
@@ -53,12 +52,10 @@ pub(crate) struct WatchTraffic {
     versions: Arc<Mutex<Versions>>,
 }
 
-/// The results of a run.
 pub(crate) struct WatchResults {
     pub(crate) record: WatchRecord,
     /// Clients whose last state differs from a plain read.
     differences: Vec<String>,
-    /// Further contradictions.
     contradictions: Vec<String>,
     changes: usize,
 }
@@ -213,9 +210,6 @@ impl Changes {
     }
 
     /// Stops after the current change; returns all changes.
-    ///
-    /// # Errors
-    /// When there were none.
     pub(crate) async fn end(self) -> Result<Vec<Change>, Failure> {
         self.end.cancel();
         match self.changing.await.map_err(|error| cannot("change rows", &error))? {

@@ -54,7 +54,6 @@ pub(crate) struct Watchers {
     shared: Arc<Shared>,
 }
 
-/// What the clients of a run share.
 pub(super) struct Shared {
     pub(super) edge: SocketAddr,
     /// Where clients watch by TLS instead.
@@ -153,7 +152,6 @@ impl Watchers {
         }
     }
 
-    /// Ends all clients.
     pub(crate) async fn end(mut self) -> WatchRecord {
         self.clients.shutdown().await;
         std::mem::take(&mut self.shared.state.lock().record)
@@ -173,7 +171,6 @@ impl Shared {
         Arc::new(Self { edge, secured, watches, number, turns, state: Mutex::new(Recorded { record, last }) })
     }
 
-    /// Every read of every client.
     fn all_reads(&self) -> impl Iterator<Item = (usize, usize)> {
         let of = |(client, watch): (usize, &Watch)| (0..watch.reads.len()).map(move |read| (client, read));
         self.watches.iter().enumerate().flat_map(of)
@@ -348,7 +345,6 @@ impl Shared {
         Ok(is_event)
     }
 
-    /// Records an event.
     pub(super) fn record(&self, index: usize, event: Event, at: Instant) -> Result<(), StreamEnd> {
         let Event { read, height, data } = event;
         let length = data.len();
