@@ -265,7 +265,6 @@ impl Filtered {
         cursor(self.list.name, &key)
     }
 
-    /// The values of all filters of the list.
     fn values(&self) -> Vec<Option<Value>> {
         let mut given: Vec<(&str, &str)> =
             self.filters.split_whitespace().map(|given| given.split_once('=').unwrap()).collect();

@@ -24,7 +24,6 @@ fn attributes<'a>(html: &'a str, opening: &'a str) -> impl Iterator<Item = &'a s
     html.split(opening).skip(1).filter_map(|rest| rest.split('"').next())
 }
 
-/// A page of the guide.
 struct Page {
     ids: BTreeSet<String>,
     links: Vec<String>,

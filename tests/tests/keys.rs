@@ -19,7 +19,6 @@ const UNKNOWN: &str = "mesh_unknown";
 /// Longer than the edge takes to read the file again.
 const NOTICED: Duration = Duration::from_secs(20);
 
-/// The file of the keys.
 struct KeyFile(TempDir);
 
 impl KeyFile {

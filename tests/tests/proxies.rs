@@ -39,7 +39,6 @@ fn example(name: &str) -> String {
     fs::read_to_string(Path::new(ROOT).join("examples/proxy").join(name)).unwrap()
 }
 
-/// A proxy in front of a mesh.
 struct ProxyServer {
     _process: Child,
     folder: TempDir,
@@ -97,7 +96,6 @@ impl ProxyServer {
         Self { _process: command.spawn().unwrap(), tls, port, folder }
     }
 
-    /// curl with a path of the proxy.
     fn curl(&self, path: &str, args: &[&str]) -> Command {
         let mut curl = Command::new("curl");
         curl.args(["-4sSN", "--max-time", "20", "--cacert"]).arg(&self.tls.ca).args(args);

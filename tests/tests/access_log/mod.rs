@@ -15,7 +15,6 @@ async fn start(logged: &str) -> (Database, Mesh) {
     (database, mesh)
 }
 
-/// The shared mesh that logs all requests.
 async fn logging_all() -> &'static (Database, Mesh) {
     static SHARED: OnceCell<(Database, Mesh)> = OnceCell::const_new();
     SHARED.get_or_init(|| start("all")).await

@@ -13,7 +13,6 @@ use mesh_tests::{MeshClient, NO_CACHE};
 
 use crate::bus::checks::{answers_everything, database, download};
 
-/// Number of clients that read continuously.
 const READERS: u64 = 6;
 /// Reads that must be answered before and after each kill.
 const READS: u64 = 200;

@@ -18,7 +18,6 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// How long a request must stay unanswered, so that the edge has surely accepted it.
 const UNANSWERED: Duration = Duration::from_millis(20);
 
-/// Rounds of the race.
 const ROUNDS: u64 = 5;
 
 /// Makes every read of accounts wait for advisory lock 1 after its snapshot has been taken. It asks again and again:

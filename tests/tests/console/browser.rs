@@ -32,11 +32,9 @@ const FLAGS: [&str; 14] = [
     "about:blank",
 ];
 
-/// A running browser.
 pub(crate) struct Browser {
     protocol: Arc<Protocol>,
     process: Process,
-    /// Folder of downloads.
     pub(crate) downloads: PathBuf,
     _folder: TempDir,
 }

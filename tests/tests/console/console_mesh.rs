@@ -22,7 +22,6 @@ pub(crate) const WITHDRAWAL: &str = "0119eefe5d5be3aa39ddac41e31fe9ffaefb6da6552
 pub(crate) const ORACLE_SPEC: &str = "0d493ddfb40c3cea313acd16d398344eeaad1d27a4a7ff5e91225decedbc8c16";
 pub(crate) const ASSET: &str = "a60587ce0be0ddcf350e9c84eb6e46ded2ad6702343c074c30418b934b205eed";
 
-/// A mesh over a demo network.
 pub(crate) struct ConsoleMesh {
     pub(crate) mesh: Mesh,
     pub(crate) node: DevNode,
@@ -63,7 +62,6 @@ impl ConsoleMesh {
         Self { mesh, node, mesh_client, database }
     }
 
-    /// The first id of a table.
     pub(crate) async fn first_id(&self, table: &str) -> String {
         let statement = format!("SELECT id FROM {table} ORDER BY id LIMIT 1");
         self.database.connect().await.query_one(&statement, &[]).await.unwrap().get(0)

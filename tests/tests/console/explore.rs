@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::{ConsoleMesh, ORACLE_SPEC, Page, WITHDRAWAL, demo_page};
 
-/// The cursors that the page shows.
 pub(crate) async fn cursors(page: &Page) -> Vec<String> {
     page.eval("[...document.querySelectorAll('tr[data-cursor]')].map(row => row.dataset.cursor)").await
 }

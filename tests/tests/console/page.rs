@@ -12,7 +12,6 @@ use super::Protocol;
 /// Time limit for the first attempt to open an address.
 const NAVIGATED_WITHIN: Duration = Duration::from_secs(30);
 
-/// A page of a browser.
 pub(crate) struct Page {
     pub(crate) protocol: Arc<Protocol>,
     session: String,
@@ -25,7 +24,6 @@ impl Page {
         Self { protocol, session, url: url.to_owned() }
     }
 
-    /// Sends a command to the page.
     pub(crate) async fn call(&self, method: &str, params: Value) -> Value {
         self.protocol.call(Some(&self.session), method, params).await
     }
@@ -67,7 +65,6 @@ impl Page {
         self.eval::<bool>(&script).await;
     }
 
-    /// Sets the system's colour theme.
     pub(crate) async fn theme(&self, theme: &str) {
         let preference = json!({"features": [{"name": "prefers-color-scheme", "value": theme}]});
         self.call("Emulation.setEmulatedMedia", preference).await;
@@ -84,7 +81,6 @@ impl Page {
         self.eval(&format!("document.querySelector({}).dataset.{name}", json!(selector))).await
     }
 
-    /// Waits until an element has exactly this text.
     pub(crate) async fn until_text(&self, selector: &str, text: &str) {
         let found = format!("[...document.querySelectorAll({})]", json!(selector));
         self.until(&format!("{found}.some(element => element.textContent === {})", json!(text))).await;

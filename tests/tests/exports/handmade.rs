@@ -13,7 +13,6 @@ use mesh_tests::{MeshClient, NO_CACHE};
 use rand::{RngCore, rngs::SmallRng};
 use tempfile::TempDir;
 
-/// The chain of all these segments.
 pub(crate) const CHAIN: &str = "made-1";
 
 /// Content of a segment: schema version, heights, CSV text of tables.
@@ -65,7 +64,6 @@ impl HandmadeSegments {
         Self { folder, plans }
     }
 
-    /// The file of a segment.
     pub(crate) fn path(&self, plan: &Plan) -> PathBuf {
         self.folder.path().join("segments").join(plan.name().to_string())
     }
@@ -121,11 +119,9 @@ fn write(plan: &Plan, previous_id: Option<Digest>, path: &Path) -> Digest {
     id
 }
 
-/// A running mesh over handmade segments.
 pub(crate) struct HandmadeMesh {
     pub(crate) segments: HandmadeSegments,
     pub(crate) mesh: Mesh,
-    /// The additional replicas of `export`.
     _extra_replicas: Vec<Service>,
     _database: Database,
 }

@@ -81,7 +81,6 @@ async fn ranges_of_a_large_download_make_the_whole() {
     say(&format!("a download of {length} bytes: {ranges} ranges are slices of it"));
 }
 
-/// Resumes downloads with curl from these offsets.
 async fn resume_by_curl(url: &str, whole: &Bytes, cuts: &[usize]) {
     if !is_here("curl") {
         return say("skipped: curl that resumes downloads, which is not installed");

@@ -8,7 +8,6 @@ use super::handmade::{HandmadeSegments, Plan};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/segments.md");
 
-/// The Python program in the document.
 fn program() -> String {
     let document = fs::read_to_string(DOCUMENT).unwrap();
     let (_, behind) = document.split_once("```python\n").unwrap();

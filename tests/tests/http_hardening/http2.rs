@@ -28,7 +28,6 @@ async fn next(client: &mut Connection, kind: u8) -> Frame {
     frame.expect("the edge does not close before")
 }
 
-/// Sends a request without a body.
 async fn request(client: &mut Connection, stream: u32, block: &[u8]) {
     client.send(&Frame::request(stream, block)).await.expect("the edge reads");
 }

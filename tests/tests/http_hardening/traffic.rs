@@ -8,7 +8,6 @@ use std::sync::{
 use mesh_tests::MeshClient;
 use tokio::task::JoinHandle;
 
-/// Paths that normal clients request.
 const READS: [&str; 3] = ["/accounts", "/api/v2/delegations", "/blockchain/height"];
 
 /// Normal clients that send requests in the background.
@@ -18,7 +17,6 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Starts clients of a mesh.
     pub(crate) fn start(mesh_client: &MeshClient) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let client = |path: &'static str| {

@@ -103,7 +103,6 @@ async fn with_few_file_descriptors_new_connections_are_refused_and_open_ones_ser
     connect_until_served(&mesh, 2).await;
 }
 
-/// The open file descriptors of a process.
 fn open_files(pid: u32) -> Vec<u64> {
     let entries = fs::read_dir(PathBuf::from(format!("/proc/{pid}/fd"))).unwrap();
     entries.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok()).collect()

@@ -23,7 +23,6 @@ use std::path::PathBuf;
 use jsonschema::Validator;
 use serde_json::Value;
 
-/// The services.
 const SERVICES: [&str; 6] = ["edge", "query", "tx-relay", "node-info", "export", "ingest"];
 
 /// The differences of a value from a schema.
@@ -31,12 +30,10 @@ fn differences(schema: &Validator, value: &Value) -> Vec<String> {
     schema.iter_errors(value).map(|fault| format!("{}: {fault}", fault.instance_path())).collect()
 }
 
-/// The path of a file of the repository.
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
 }
 
-/// Reads a file of the repository.
 fn read(name: &str) -> String {
     std::fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::manifests::path;
 
-/// Names of the overlays.
 pub(crate) const OVERLAYS: [&str; 2] = ["dev", "production"];
 
 /// A rendered overlay: its objects.
@@ -56,12 +55,10 @@ pub(crate) fn texts(object: &Value, pointer: &str) -> BTreeMap<String, String> {
 }
 
 impl Overlay {
-    /// The objects of a kind.
     pub(crate) fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
         self.objects.iter().filter(move |object| object["kind"] == kind)
     }
 
-    /// The object of a kind and name.
     pub(crate) fn find<'a>(&'a self, kind: &'a str, name: &str) -> Option<&'a Value> {
         self.of_kind(kind).find(|object| object["metadata"]["name"] == name)
     }
@@ -73,7 +70,6 @@ impl Overlay {
         starting.map(|object| (text(object, "/metadata/name"), &object["spec"]["template"]))
     }
 
-    /// The pod spec of a workload.
     pub(crate) fn pod(&self, name: &str) -> &Value {
         let template = self.templates().find(|(of, _)| *of == name);
         template.unwrap_or_else(|| panic!("{}: there is no {name}", self.name)).1

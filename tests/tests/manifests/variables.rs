@@ -51,7 +51,6 @@ fn rows(document: &str) -> impl Iterator<Item = [&str; 3]> {
     })
 }
 
-/// A variable in a service's README.
 #[derive(Debug)]
 pub(crate) struct Documented {
     pub(crate) default: String,

@@ -19,7 +19,6 @@ pub(crate) struct Document {
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
-/// An operation of the document.
 pub(crate) struct Operation<'a> {
     /// In upper case.
     pub(crate) method: String,
@@ -29,7 +28,6 @@ pub(crate) struct Operation<'a> {
     pointer: String,
 }
 
-/// A parameter of an operation.
 #[derive(Clone, Copy)]
 pub(crate) struct Parameter<'a> {
     pub(crate) name: &'a str,
@@ -70,13 +68,11 @@ impl Document {
         operations
     }
 
-    /// The operation with this id.
     pub(crate) fn operation(&self, id: &str) -> Operation<'_> {
         let found = self.operations().into_iter().find(|operation| operation.id == id);
         found.unwrap_or_else(|| panic!("the document has no {id}"))
     }
 
-    /// The parameters of an operation.
     pub(crate) fn parameters<'a>(&'a self, operation: &Operation<'a>) -> Vec<Parameter<'a>> {
         let listed = operation.json["parameters"].as_array().into_iter().flatten();
         let read = |parameter: &'a Value| {

@@ -10,7 +10,6 @@ use tokio::sync::OnceCell;
 
 use crate::paging::seeds;
 
-/// Rows of each table.
 const ROWS: usize = 200;
 
 /// A mesh over random rows. The edge does not cache, because the store has no block.
@@ -86,7 +85,6 @@ impl View {
         Self { target, listing }
     }
 
-    /// Gets a page.
     pub(crate) async fn get(&self, mesh: &MeshClient, page: &Pagination) -> Value {
         let path = format!("{}{}", self.target, query(page));
         let answer = mesh.get(&path).await;

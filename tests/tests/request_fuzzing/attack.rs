@@ -10,13 +10,10 @@ use tokio::time::timeout;
 
 use crate::request_fuzzing::requests::{self, FuzzedRequest};
 
-/// Time limit of a request and its answer.
 const TIME_LIMIT: Duration = Duration::from_secs(8);
 
-/// Stop after this many faults.
 const MAX_FAULTS: usize = 5;
 
-/// What a client observed.
 #[derive(Debug, Default)]
 pub(crate) struct Observations {
     /// Number of answers by status; 0 means closed without an answer.
@@ -26,7 +23,6 @@ pub(crate) struct Observations {
 }
 
 impl Observations {
-    /// Adds the observations of another client.
     pub(crate) fn add(&mut self, other: Self) {
         for (status, count) in other.statuses {
             *self.statuses.entry(status).or_default() += count;
@@ -35,7 +31,6 @@ impl Observations {
     }
 }
 
-/// A client that sends hostile requests.
 pub(crate) struct Attack {
     url: String,
     seed: u64,
@@ -44,17 +39,14 @@ pub(crate) struct Attack {
 }
 
 impl Attack {
-    /// A client of the mesh at this address.
     pub(crate) fn new(url: String, seed: u64) -> Self {
         Self { url, seed, connection: None, observations: Observations::default() }
     }
 
-    /// The observations.
     pub(crate) fn into_observations(self) -> Observations {
         self.observations
     }
 
-    /// Whether there are enough faults to stop.
     pub(crate) fn has_enough_faults(&self) -> bool {
         self.observations.faults.len() >= MAX_FAULTS
     }

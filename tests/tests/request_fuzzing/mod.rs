@@ -19,7 +19,6 @@ use std::{
 use mesh_testbed::{DevNode, Mesh};
 use mesh_tests::{MeshClient, cases, fixture};
 
-/// Number of concurrent connections.
 const CONNECTIONS: usize = 16;
 
 fn number(variable: &str, default: usize) -> usize {

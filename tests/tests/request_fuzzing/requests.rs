@@ -13,7 +13,6 @@ use crate::request_fuzzing::values::{self, pick, word};
 
 /// A request and what its answer may be.
 pub(crate) struct FuzzedRequest {
-    /// The bytes to send.
     pub(crate) bytes: Vec<u8>,
     /// Whether both sides agree on its end, so that there must be an answer and the connection can be reused.
     pub(crate) is_sound: bool,

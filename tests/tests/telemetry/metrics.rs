@@ -76,7 +76,6 @@ async fn do_everything(mesh: &Mesh, node: &DevNode) {
     Rpc::connect(mesh).await.json(&called).await.unwrap();
 }
 
-/// Waits until a service's metrics contain this line.
 async fn await_line(mesh: &Mesh, service: &str, line: &str) {
     retry(Duration::from_secs(20), async || {
         let page = mesh.service(service).admin("/metrics").await;

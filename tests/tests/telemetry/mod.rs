@@ -7,9 +7,7 @@ mod traces;
 
 use mesh_testbed::{Collector, MeshSetup};
 
-/// The trace id that clients send.
 pub(crate) const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
-/// The span id that clients send.
 pub(crate) const SPAN: &str = "b7ad6b7169203331";
 
 /// `traceparent` of a trace, with or without the sampled flag.

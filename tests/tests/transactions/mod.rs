@@ -11,7 +11,6 @@ use proto_msgs::v2::Transaction;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// A mesh with a node.
 pub(crate) struct Environment {
     pub(crate) node: Node,
     pub(crate) mesh: Mesh,
@@ -19,7 +18,6 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Starts a mesh with a development node.
     pub(crate) async fn start(node: NodeSetup) -> Self {
         Self::start_with(NodeKind::Development, node).await
     }
