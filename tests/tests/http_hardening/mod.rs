@@ -6,7 +6,7 @@ mod http2;
 mod sizes;
 mod smuggling;
 mod timeouts;
-mod traffic;
+pub(crate) mod traffic;
 
 use mesh_tests::raw::{TIME_LIMIT, answer, answer_to, begin, connect, rest, send};
 

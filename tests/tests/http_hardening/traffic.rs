@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use mesh_tests::MeshClient;
@@ -13,20 +13,30 @@ const READS: [&str; 3] = ["/accounts", "/api/v2/delegations", "/blockchain/heigh
 /// Normal clients that send requests in the background.
 pub(crate) struct Traffic {
     stop: Arc<AtomicBool>,
+    /// Requests answered so far, of all clients.
+    answered: Arc<AtomicU64>,
     clients: Vec<JoinHandle<(usize, Vec<String>)>>,
 }
 
 impl Traffic {
     pub(crate) fn start(mesh_client: &MeshClient) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let client = |path: &'static str| {
-            let (mesh_client, stop) = (mesh_client.clone(), Arc::clone(&stop));
+        Self::of(READS.map(|path| (mesh_client.clone(), path)))
+    }
+
+    /// Starts these clients, each of which requests its path repeatedly.
+    pub(crate) fn of(clients: impl IntoIterator<Item = (MeshClient, &'static str)>) -> Self {
+        let (stop, all) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let client = |(mesh_client, path): (MeshClient, &'static str)| {
+            let (stop, all) = (Arc::clone(&stop), Arc::clone(&all));
             tokio::spawn(async move {
                 let (mut answered, mut faults) = (0, Vec::new());
                 while !stop.load(Ordering::Relaxed) {
                     match mesh_client.request(reqwest::Method::GET, path).send().await {
                         Ok(answer) if answer.status() == 200 => match answer.bytes().await {
-                            Ok(_) => answered += 1,
+                            Ok(_) => {
+                                answered += 1;
+                                all.fetch_add(1, Ordering::Relaxed);
+                            }
                             Err(error) => faults.push(format!("{path}: {error}")),
                         },
                         Ok(answer) => faults.push(format!("{path}: {}", answer.status())),
@@ -36,7 +46,12 @@ impl Traffic {
                 (answered, faults)
             })
         };
-        Self { clients: READS.into_iter().map(client).collect(), stop }
+        Self { clients: clients.into_iter().map(client).collect(), stop, answered: all }
+    }
+
+    /// Number of requests answered so far.
+    pub(crate) fn answered(&self) -> u64 {
+        self.answered.load(Ordering::Relaxed)
     }
 
     /// Stops the clients; asserts that all their requests succeeded.
