@@ -7,8 +7,7 @@ use mesh_testbed::Answer;
 use mesh_tests::{
     Call, HEIGHT, MeshClient, Rpc, WITHDRAWAL, assert_problem, assert_refused, cases, fixture, rpc::problem,
 };
-use prost_reflect::{prost::Message as _, prost_types::Any};
-use proto_msgs::{Contract, v2};
+use proto_msgs::Contract;
 use tokio::time::{sleep, timeout};
 
 use super::{etag, varies_by, with};
@@ -57,19 +56,6 @@ async fn b5_a_watch_has_no_past() {
         let problem = assert_problem(&mesh.get(&watch.finish()).await, 400, 3, 10_015);
         assert_eq!(problem.inner, "read 1: atBlock", "{name}");
     }
-    let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
-    let read = v2::GetWithdrawalRequest { id: WITHDRAWAL.to_owned(), at_block: Some(1), chain_id: None };
-    let type_url = "type.googleapis.com/api.v2.GetWithdrawalRequest".to_owned();
-    let request = v2::WatchRequest {
-        method: "api.v2.Query/GetWithdrawal".to_owned(),
-        request: Some(Any { type_url, value: read.encode_to_vec() }),
-    };
-    let request = tonic::Request::new(request.encode_to_vec().into());
-    let refused = match rpc.stream_at("/api.v2.Watch/Watch".parse().unwrap(), request).await {
-        Ok(mut stream) => stream.message().await.map(|_| ()),
-        Err(status) => Err(status),
-    };
-    assert_eq!(assert_refused(refused, 3, 10_015).inner, "atBlock");
 }
 
 #[tokio::test]

@@ -93,6 +93,9 @@ async fn a_watch_is_refused_as_the_read_is_and_for_what_is_no_read() {
     refused(&|request| any(request, read(fixture::UNKNOWN_ID).encode_to_vec()), 5, 150_001).await;
     refused(&|request| any(request, vec![0xff]), 3, 10_015).await;
     refused(&|request| request.request = None, 3, 80_003).await;
+    let past = GetWithdrawalRequest { at_block: Some(1), ..read(fixture::WITHDRAWAL) };
+    let past = refused(&|request| any(request, past.encode_to_vec()), 3, 10_015).await;
+    assert_eq!(past.inner, "atBlock", "a watch has no past");
     for method in [
         "", "api.v2.Query/Nothing", "/api.v2.Query/ListMarkets", "api.v2.TxRelay/SubmitTransaction",
         "api.v2.Export/ExportLedgerEntries",
