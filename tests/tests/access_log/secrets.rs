@@ -3,7 +3,6 @@
 use mesh_testbed::Answer;
 use mesh_tests::{Call, MeshClient, Rpc, access::line};
 use reqwest::Method;
-use tonic::Request;
 
 use crate::access_log::logging_all;
 
@@ -36,9 +35,8 @@ async fn no_header_query_body_or_unknown_path_is_written() {
         line(mesh, answer.header("x-request-id").unwrap()).await;
     }
     let rpc = Rpc::connect(mesh).await;
-    let mut request = Request::new(Call::from_path("/accounts").unwrap().message);
-    request.metadata_mut().insert("authorization", SECRET.parse().unwrap());
-    request.metadata_mut().insert("x-request-id", "over-grpc".parse().unwrap());
+    let call = Call::from_path("/accounts").unwrap();
+    let request = call.with_metadata(&[("authorization", SECRET), ("x-request-id", "over-grpc")]);
     rpc.call_at(format!("/api.v2.Query/{SECRET}").parse().unwrap(), request)
         .await
         .expect_err("no such method");

@@ -11,11 +11,10 @@ use crate::grpc::TIME_LIMIT;
 const LIST: &str = "/api/v2/delegations";
 const TABLE: &str = "delegations_current";
 
-/// The list's call, and its request with a timeout.
-fn list(timeout: Duration) -> (Call, Request<bytes::Bytes>) {
+/// The list's call, and its request with a timeout in seconds.
+fn list(timeout_s: u32) -> (Call, Request<bytes::Bytes>) {
     let called = Call::from_path(LIST).unwrap();
-    let mut request = Request::new(called.message.clone());
-    request.set_timeout(timeout);
+    let request = called.with_metadata(&[("grpc-timeout", format!("{timeout_s}S").as_str())]);
     (called, request)
 }
 
@@ -25,7 +24,7 @@ fn a_call_ends_at_its_deadline_and_so_does_its_query() {
         // The operation's own time is far longer than the call's.
         let rpc = Rpc::connect(mesh).await;
         let locked = TableLock::acquire(database, TABLE).await;
-        let (called, request) = list(Duration::from_secs(2));
+        let (called, request) = list(2);
         let began = Instant::now();
         let (answered, ()) =
             tokio::join!(rpc.call_with(&called, request), locked.await_queries("query", 1, TIME_LIMIT));
@@ -46,13 +45,13 @@ fn a_call_that_shares_a_request_with_a_shorter_deadline_is_still_answered() {
             .await
             .expect("an answer with a height: equal requests are shared");
         let locked = TableLock::acquire(database, TABLE).await;
-        let call = |timeout| {
-            let (rpc, (called, request)) = (rpc.clone(), list(timeout));
+        let call = |timeout_s| {
+            let (rpc, (called, request)) = (rpc.clone(), list(timeout_s));
             tokio::spawn(async move { rpc.call_with(&called, request).await })
         };
-        let hasty = call(Duration::from_secs(2));
+        let hasty = call(2);
         locked.await_queries("query", 1, TIME_LIMIT).await;
-        let patient = [call(Duration::from_secs(20)), call(Duration::from_secs(20))];
+        let patient = [call(20), call(20)];
         assert!(hasty.await.unwrap().is_err(), "its time is over");
         locked.release().await;
         for patient in patient {

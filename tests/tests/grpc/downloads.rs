@@ -3,7 +3,7 @@
 use mesh_tests::{Call, MeshClient, Rpc, TableLock, assert_refused, fixture};
 use prost_reflect::prost::Message;
 use proto_msgs::{google::api::HttpBody, v2::ExportInfo};
-use tonic::{Code, Request};
+use tonic::Code;
 
 use crate::grpc::TIME_LIMIT;
 
@@ -63,8 +63,7 @@ fn a_download_that_exceeds_its_deadline_ends_with_deadline_exceeded() {
             format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET);
         let called = Call::from_path(&path).unwrap();
         let locked = TableLock::acquire(database, "ledger").await;
-        let mut request = Request::new(called.message.clone());
-        request.set_timeout(std::time::Duration::from_millis(300));
+        let request = called.with_metadata(&[("grpc-timeout", "300m")]);
         let mut stream = None;
         let refused = match rpc.stream(&called, request).await {
             Err(status) => Err(status),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use mesh_tests::{Call, Rpc, assert_refused, fixture};
-use tonic::{Request, client::GrpcService, metadata::MetadataValue};
+use tonic::{Request, client::GrpcService};
 
 /// A valid call, the basis of the invalid ones.
 fn accounts() -> Call {
@@ -36,11 +36,7 @@ async fn a_message_over_the_limit_is_refused_and_one_at_the_limit_is_not() {
 #[tokio::test]
 async fn metadata_over_the_limit_are_refused() {
     let rpc = rpc().await;
-    let with = |bytes: usize| {
-        let mut request = Request::new(accounts().message);
-        request.metadata_mut().insert("x-much", "m".repeat(bytes).parse::<MetadataValue<_>>().unwrap());
-        request
-    };
+    let with = |bytes: usize| accounts().with_metadata(&[("x-much", "m".repeat(bytes).as_str())]);
     rpc.call_with(&accounts(), with(15 << 10)).await.expect("it is within the limit");
     assert_refused(rpc.call_with(&accounts(), with(17 << 10)).await, 8, 10_000);
     rpc.call(&accounts()).await.expect("the connection stays open");
@@ -69,8 +65,7 @@ async fn a_message_that_does_not_decode_is_invalid_argument() {
 #[tokio::test]
 async fn a_message_may_be_plain_in_a_call_with_a_compression() {
     let rpc = rpc().await;
-    let mut request = Request::new(accounts().message);
-    request.metadata_mut().insert("grpc-encoding", MetadataValue::from_static("gzip"));
+    let request = accounts().with_metadata(&[("grpc-encoding", "gzip")]);
     let reply = rpc.call_with(&accounts(), request).await.expect("it is not compressed");
     assert_eq!(reply.metadata().get("grpc-accept-encoding").unwrap(), "identity");
 }
@@ -78,11 +73,7 @@ async fn a_message_may_be_plain_in_a_call_with_a_compression() {
 #[tokio::test]
 async fn an_invalid_timeout_is_refused_and_a_zero_timeout_has_expired() {
     let rpc = rpc().await;
-    let with = |timeout: &'static str| {
-        let mut request = Request::new(accounts().message);
-        request.metadata_mut().insert("grpc-timeout", MetadataValue::from_static(timeout));
-        request
-    };
+    let with = |timeout: &str| accounts().with_metadata(&[("grpc-timeout", timeout)]);
     for wrong in ["5", "5s", "-1S", "123456789S"] {
         assert_refused(rpc.call_with(&accounts(), with(wrong)).await, 3, 10_015);
     }
