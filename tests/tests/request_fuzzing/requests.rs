@@ -3,6 +3,8 @@
 
 use std::sync::LazyLock;
 
+use heck::ToSnakeCase as _;
+use mesh_oracles::{Leaf, leaves};
 use mesh_tests::cases;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use prost_reflect::{Kind, MessageDescriptor};
@@ -184,7 +186,10 @@ fn target(dice: &mut SmallRng) -> Vec<u8> {
         target.insert_str(at, &encoded(dice));
     }
     let mut names = vec!["pretty".to_owned(), String::new(), "pagination..first".to_owned()];
-    leaves(&operation.request, "", &mut names);
+    // In both spellings.
+    for Leaf { name, .. } in leaves(&operation.request) {
+        names.extend([name.split('.').map(str::to_snake_case).collect::<Vec<_>>().join("."), name]);
+    }
     for _ in 0..dice.random_range(0..5) {
         let mark = if target.contains('?') { '&' } else { '?' };
         let name = if dice.random_ratio(1, 12) {
@@ -201,18 +206,6 @@ fn target(dice: &mut SmallRng) -> Vec<u8> {
         target.extend(odd.into_iter().filter(|byte| *byte > b' ' && *byte != 0x7f && *byte != b'#'));
     }
     target
-}
-
-/// The names of the parameters that a message has, in both spellings.
-fn leaves(message: &MessageDescriptor, prefix: &str, names: &mut Vec<String>) {
-    for field in message.fields() {
-        for name in [field.json_name(), field.name()] {
-            match field.kind() {
-                Kind::Message(inner) => leaves(&inner, &format!("{prefix}{name}."), names),
-                _ => names.push(format!("{prefix}{name}")),
-            }
-        }
-    }
 }
 
 /// A percent-encoded value, sometimes with a broken escape.
