@@ -16,7 +16,7 @@ const NOT_SERVED: [&str; 6] =
     ["benchmarks", "comparison", "decisions", "developers", "drills", "pull-streams"];
 
 /// All values of attributes that refer to other files or to anchors.
-fn links(html: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn links(html: &str) -> impl Iterator<Item = &str> {
     ["href=\"", "src=\""].into_iter().flat_map(|opening| attributes(html, opening))
 }
 

@@ -3,29 +3,20 @@
 
 use mesh_tests::MeshClient;
 
+use crate::guide::links;
+
 /// Hosts from which such pages often load fonts, scripts and pictures.
 const FOREIGN_HOSTS: &str = "fonts.googleapis fonts.gstatic cdn.jsdelivr unpkg.com cdnjs.cloudflare proxy.scalar \
     google-analytics googletagmanager";
-
-/// All values of an attribute in the page.
-fn attribute_values<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
-    let opening = format!("{attribute}=\"");
-    let parts = html.split(opening.as_str()).skip(1);
-    parts.map(|part| part.split('"').next().unwrap()).collect()
-}
 
 #[tokio::test]
 async fn everything_that_the_page_loads_comes_from_the_gateway() {
     let mesh_client = MeshClient::fixture().await;
     let page = mesh_client.get("/docs").await;
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
-    let mut loaded = attribute_values(page.text(), "src");
-    loaded.extend(
-        // What ends with a slash is a link to another page.
-        attribute_values(page.text(), "href")
-            .into_iter()
-            .filter(|target| !target.starts_with("data:") && !target.ends_with('/')),
-    );
+    // What ends with a slash is a link to another page.
+    let is_loaded = |target: &&str| !target.starts_with("data:") && !target.ends_with('/');
+    let loaded: Vec<&str> = links(page.text()).filter(is_loaded).collect();
     assert!(loaded.len() >= 5, "{loaded:?}");
     let mut texts = vec![("/docs".to_owned(), page.text().to_owned())];
     for target in loaded {
