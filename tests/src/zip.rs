@@ -82,12 +82,17 @@ pub fn is_here(program: &str) -> bool {
 /// # Panics
 /// When it fails.
 pub fn run(program: &str, arguments: &[&str]) -> Option<String> {
-    if !is_here(program) {
-        return None;
-    }
-    let output = Command::new(program).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {arguments:?}: {said}\n{complaint}");
-    Some(said)
+    is_here(program).then(|| output(Command::new(program).args(arguments)))
+}
+
+/// Runs a program and returns its output.
+///
+/// # Panics
+/// When it fails, or is not installed.
+pub fn output(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let [said, complaint] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "{command:?}: {said}\n{complaint}");
+    said
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use mesh_testbed::assert_generated;
-use mesh_tests::{MeshClient, say};
+use mesh_tests::{MeshClient, say, zip::output};
 
 fn console() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../services/edge/console")
@@ -24,10 +24,9 @@ fn can_build() -> bool {
     has_node && has_packages
 }
 
-fn run(program: &str, arguments: &[&str]) {
-    let output = Command::new(program).args(arguments).current_dir(console()).output().unwrap();
-    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    assert!(output.status.success(), "{program} {arguments:?}: {out}{err}");
+/// Runs a program of Node in the console's folder.
+fn node(arguments: &[&str]) {
+    output(Command::new("node").args(arguments).current_dir(console()));
 }
 
 #[test]
@@ -36,7 +35,7 @@ fn the_generated_bundle_is_that_of_the_sources() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    run("node", &["build.mjs", folder.path().to_str().unwrap()]);
+    node(&["build.mjs", folder.path().to_str().unwrap()]);
     let committed = console().join("../assets/console");
     let names = |folder: &Path| {
         let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name()).collect();
@@ -69,7 +68,7 @@ fn the_sources_pass_the_type_check_and_insert_no_text_as_markup() {
         }
     }
     if can_build() {
-        run("node", &["node_modules/typescript/bin/tsc", "--noEmit"]);
+        node(&["node_modules/typescript/bin/tsc", "--noEmit"]);
     }
 }
 
@@ -77,7 +76,7 @@ fn the_sources_pass_the_type_check_and_insert_no_text_as_markup() {
 #[test]
 fn the_pure_functions_pass_their_tests() {
     if can_build() {
-        run("node", &["test.mjs"]);
+        node(&["test.mjs"]);
     }
 }
 
@@ -95,6 +94,6 @@ async fn the_generated_types_are_those_of_the_document() {
     let folder = tempfile::tempdir().unwrap();
     let (document, types) = (folder.path().join("openapi.json"), folder.path().join("gateway.d.ts"));
     fs::write(&document, MeshClient::fixture().await.get("/openapi.json").await.body).unwrap();
-    run("node", &["types.mjs", document.to_str().unwrap(), types.to_str().unwrap()]);
+    node(&["types.mjs", document.to_str().unwrap(), types.to_str().unwrap()]);
     assert_generated("services/edge/console/src/gateway.d.ts", &fs::read_to_string(types).unwrap());
 }

@@ -4,7 +4,10 @@
 use std::{fs, path::Path, process::Command};
 
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::{Copier, MeshClient, fixture, say, zip};
+use mesh_tests::{
+    Copier, MeshClient, fixture, say,
+    zip::{self, output},
+};
 use serde_json::Value;
 
 use super::handmade::{CHAIN, HandmadeSegments, Plan};
@@ -35,15 +38,6 @@ fn blocks_of(document: &str, heading: &str, language: &str) -> Vec<String> {
     let blocks: Vec<_> = blocks.collect();
     assert!(!blocks.is_empty(), "{heading} has no {language}");
     blocks
-}
-
-/// Runs a program and returns what it prints.
-fn output(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let [said, complaint] =
-        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert!(output.status.success(), "{command:?}: {said}\n{complaint}");
-    said
 }
 
 /// A mesh over the fixture with the rows of `recipes/rows.sql`; its history is in two segments of different schemas.

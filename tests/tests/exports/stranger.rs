@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use mesh_tests::{is_here, say};
+use mesh_tests::{is_here, say, zip};
 
 use super::handmade::{HandmadeSegments, Plan};
 
@@ -41,8 +41,7 @@ async fn the_documented_program_splices_what_the_gateway_serves() {
         let mut python = Command::new("python3");
         python.arg(&script).arg(served.segments.folder.path());
         python.args(["trades", &from.to_string(), &to.to_string()]);
-        let output = python.arg(&spliced).output().unwrap();
-        assert!(output.status.success(), "{from}-{to}: {}", String::from_utf8_lossy(&output.stderr));
+        zip::output(python.arg(&spliced));
         assert!(fs::read(&spliced).unwrap() == answer.body, "{from}-{to}: other bytes");
     }
 }

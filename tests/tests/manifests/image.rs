@@ -7,6 +7,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use mesh_tests::zip::output;
+
 use crate::manifests::{path, read};
 
 /// Folders at the root of the builder's image that the steps use.
@@ -32,8 +34,7 @@ fn run(step: &str, source: &Path, root: &Path) {
         step = step.replace(folder_at_root, &format!("{}{folder_at_root}", root.display()));
     }
     let path = format!("{}:{}", root.join("bin").display(), std::env::var("PATH").unwrap());
-    let ran = Command::new("sh").args(["-ec", &step]).current_dir(source).env("PATH", path).output().unwrap();
-    assert!(ran.status.success(), "{step}\n{}", String::from_utf8_lossy(&ran.stderr));
+    output(Command::new("sh").args(["-ec", &step]).current_dir(source).env("PATH", path));
 }
 
 /// Copies the build context: `.dockerignore` excludes everything but its `!` lines.
@@ -55,9 +56,7 @@ fn the_build_context_is_a_complete_workspace_and_changed_sources_are_rebuilt() {
     copy_build_context(&source);
     let mut metadata = Command::new(env!("CARGO"));
     metadata.args(["metadata", "--locked", "--no-deps", "--format-version=1"]).current_dir(&source);
-    let metadata_output = metadata.output().unwrap();
-    assert!(metadata_output.status.success(), "{}", String::from_utf8_lossy(&metadata_output.stderr));
-    let metadata_output: serde_json::Value = serde_json::from_slice(&metadata_output.stdout).unwrap();
+    let metadata_output: serde_json::Value = serde_json::from_str(&output(&mut metadata)).unwrap();
 
     let built = built_programs(folder.path(), &source, &root);
     let known = |name: &str| {
@@ -81,8 +80,8 @@ fn the_build_context_is_a_complete_workspace_and_changed_sources_are_rebuilt() {
         let users = fs::read_to_string(root.join("root-of/etc/passwd")).unwrap();
         assert!(users.starts_with("mesh:x:65532:"), "{users}");
         let mut libraries = Command::new("find");
-        let libraries = libraries.arg(root.join("root-of")).args(["-name", "libc.so*"]).output().unwrap();
-        assert!(!libraries.stdout.is_empty(), "the C library is not there");
+        let libraries = output(libraries.arg(root.join("root-of")).args(["-name", "libc.so*"]));
+        assert!(!libraries.is_empty(), "the C library is not there");
     }
 }
 
