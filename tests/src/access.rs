@@ -33,17 +33,11 @@ pub async fn line_with(mesh: &Mesh, what: &str, is_it: impl Fn(&Value) -> bool) 
 }
 
 /// Waits for the line of the request with this id.
-///
-/// # Panics
-/// When there is none within 60 s, or more than one.
 pub async fn line(mesh: &Mesh, id: &str) -> Value {
     line_with(mesh, id, |line| line["request_id"] == id).await
 }
 
 /// Asserts that a line has these members with these values; `null` stands for a member that it does not have.
-///
-/// # Panics
-/// When it has others.
 #[track_caller]
 pub fn assert_has(line: &Value, expected: &Value) {
     for (name, value) in expected.as_object().into_iter().flatten() {

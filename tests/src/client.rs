@@ -55,17 +55,11 @@ impl MeshClient {
     }
 
     /// Waits until the history has exactly these segments: first and last height of each, in rising order.
-    ///
-    /// # Panics
-    /// When that takes longer than 60 s.
     pub async fn until_sealed(&self, spans: &[(u64, u64)]) {
         self.until_segments(|listed| listed == spans).await;
     }
 
     /// Waits until the history has a segment.
-    ///
-    /// # Panics
-    /// When that takes longer than 60 s.
     pub async fn until_first_segment(&self) {
         self.until_segments(|listed| !listed.is_empty()).await;
     }
@@ -123,9 +117,6 @@ impl MeshClient {
 }
 
 /// The body of a compressed answer.
-///
-/// # Panics
-/// When it is no whole gzip stream.
 pub fn unpacked(answer: &Answer) -> Vec<u8> {
     let mut plain = Vec::new();
     let read = GzDecoder::new(&answer.body[..]).read_to_end(&mut plain);

@@ -24,9 +24,6 @@ impl Events {
     ///
     /// # Errors
     /// The answer, when it is no stream.
-    ///
-    /// # Panics
-    /// When there is no answer.
     pub async fn open(client: &MeshClient, path: &str, headers: &[(&str, &str)]) -> Result<Self, Answer> {
         let request = client.request(Method::GET, path).header("accept", "text/event-stream");
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
@@ -54,9 +51,6 @@ impl Events {
     ///
     /// # Errors
     /// When it does not.
-    ///
-    /// # Panics
-    /// When the stream breaks off.
     pub async fn block_within(&mut self, within: Duration) -> Result<Option<Event>, Elapsed> {
         timeout(within, async {
             loop {
@@ -77,9 +71,6 @@ impl Events {
     }
 
     /// The next event, after any comments.
-    ///
-    /// # Panics
-    /// When the stream ends, or nothing comes in 20 s.
     pub async fn event(&mut self) -> Event {
         loop {
             let block = self.block().await.unwrap_or_else(|| panic!("the stream ends"));

@@ -1,5 +1,5 @@
 //! What the integration tests of the mesh share. They know HTTP and gRPC, the contract and the tables, and
-//! nothing of the code in between.
+//! nothing of the code in between. A function whose work fails panics, so that the test fails.
 
 use std::{
     path::{Path, PathBuf},
@@ -65,9 +65,6 @@ pub fn recording() -> Option<PathBuf> {
 }
 
 /// A program of this build, whose folder is above that of the test.
-///
-/// # Panics
-/// When the test does not know its own program.
 pub fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap_or_else(|error| panic!("where is the test? {error}"));
     test.ancestors().nth(2).unwrap_or(Path::new(".")).join(name)
@@ -75,9 +72,6 @@ pub fn program(name: &str) -> PathBuf {
 
 /// Links the services' binaries into a folder; the edge there is started by a shell script that `run` makes of the
 /// binary's path.
-///
-/// # Panics
-/// When the folder cannot be written.
 pub fn link_with_edge_script(folder: &Path, run: impl FnOnce(&Path) -> String) {
     let write = || {
         for service in SERVICES.iter().filter(|service| service.name != "edge") {

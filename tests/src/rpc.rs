@@ -48,9 +48,6 @@ impl Call {
     }
 
     /// The call of an operation with a request message.
-    ///
-    /// # Panics
-    /// When the contract has no such operation.
     pub fn new(name: &str, message: &impl Message) -> Self {
         let operation = Contract::get().operations().iter().find(|row| row.name == name);
         let operation = operation.unwrap_or_else(|| panic!("there is no operation {name}"));
@@ -63,9 +60,6 @@ impl Call {
     }
 
     /// A request of it with these metadata.
-    ///
-    /// # Panics
-    /// When a value is none.
     pub fn with_metadata(&self, metadata: &[(&'static str, &str)]) -> Request<Bytes> {
         let mut request = Request::new(self.message.clone());
         for (name, value) in metadata {
@@ -86,9 +80,6 @@ impl Rpc {
     }
 
     /// Connects to a gRPC address.
-    ///
-    /// # Panics
-    /// When the connection fails.
     pub async fn connect_to(url: &str) -> Self {
         let client = Client::connect(url).await;
         Self(client.unwrap_or_else(|error| panic!("{url}: {error}")))
@@ -111,9 +102,6 @@ impl Rpc {
     ///
     /// # Errors
     /// As [`Rpc::call`].
-    ///
-    /// # Panics
-    /// When there is no answer in time.
     pub async fn call_with(&self, called: &Call, request: Request<Bytes>) -> Result<Response<Bytes>, Status> {
         self.call_at(called.path(), request).await
     }
@@ -122,9 +110,6 @@ impl Rpc {
     ///
     /// # Errors
     /// As [`Rpc::call`].
-    ///
-    /// # Panics
-    /// When there is no answer in time.
     pub async fn call_at(
         &self,
         path: PathAndQuery,
@@ -166,9 +151,6 @@ impl Rpc {
     ///
     /// # Errors
     /// The status, when it is refused or does not end with OK.
-    ///
-    /// # Panics
-    /// When a message does not decode.
     pub async fn download(&self, called: &Call) -> Result<Vec<google::api::HttpBody>, Status> {
         let mut stream = self.stream(called, Request::new(called.message.clone())).await?;
         let mut messages = Vec::new();
@@ -180,9 +162,6 @@ impl Rpc {
     }
 
     /// The file that a download of this path gives.
-    ///
-    /// # Panics
-    /// When it is refused or does not end with OK.
     pub async fn download_file(&self, path: &str) -> Vec<u8> {
         let called = Call::from_path(path).unwrap_or_else(|| panic!("{path} is no call"));
         let messages = self.download(&called).await.unwrap_or_else(|status| panic!("{path}: {status:?}"));

@@ -38,17 +38,11 @@ impl WebSocket {
     ///
     /// # Errors
     /// The status of another answer.
-    ///
-    /// # Panics
-    /// When there is no answer.
     pub async fn open(url: &str, headers: &[(&str, &str)]) -> Result<Self, u16> {
         Self::dial(url, Dial::default(), headers).await
     }
 
     /// Opens one with a receive buffer of this size, bytes.
-    ///
-    /// # Panics
-    /// When that fails.
     pub async fn open_narrow(url: &str, bytes: u32) -> Self {
         let dial = Dial { receive_buffer: Some(bytes), ..Dial::default() };
         Self::dial(url, dial, &[]).await.unwrap_or_else(|status| panic!("the answer is {status}"))
@@ -67,9 +61,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Debug> WebSocket<S> {
     ///
     /// # Errors
     /// The status of another answer.
-    ///
-    /// # Panics
-    /// When there is no answer.
     pub async fn over(stream: S, headers: &[(&str, &str)]) -> Result<Self, u16> {
         let request = ClientRequestBuilder::new("ws://localhost/watch".parse().expect("a URI"));
         let request =
@@ -87,9 +78,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Debug> WebSocket<S> {
     }
 
     /// Sends a frame.
-    ///
-    /// # Panics
-    /// When the connection is closed.
     pub async fn send(&mut self, message: impl Into<Message>) {
         self.stream.send(message.into()).await.unwrap_or_else(|error| panic!("not sent: {error}"));
     }
@@ -108,9 +96,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Debug> WebSocket<S> {
     }
 
     /// The next text frame.
-    ///
-    /// # Panics
-    /// When the connection ends, or nothing comes in 20 s.
     pub async fn frame(&mut self) -> Value {
         loop {
             match self.message().await {
@@ -124,9 +109,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Debug> WebSocket<S> {
     }
 
     /// The next text frame that is no sign of life.
-    ///
-    /// # Panics
-    /// When the connection ends, or nothing comes in 20 s.
     pub async fn news(&mut self) -> Value {
         loop {
             let frame = self.frame().await;
@@ -137,9 +119,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Debug> WebSocket<S> {
     }
 
     /// Reads until the server closes; returns its code.
-    ///
-    /// # Panics
-    /// When it closes without one.
     pub async fn closed(&mut self) -> u16 {
         loop {
             match self.message().await {

@@ -40,9 +40,6 @@ pub async fn members(zip: &[u8]) -> Vec<Member> {
 
 /// Compares every ZIP with its members in Python's `zipfile`, and lets `unzip` and `7z` test it, each in one
 /// call. Programs that are not installed are skipped with a message.
-///
-/// # Panics
-/// When a program refuses a ZIP, or reads something else.
 pub fn assert_read_by_programs(what: &str, zips: &[(&[u8], &[Member])]) {
     let folder = tempfile::tempdir().unwrap();
     for (number, (zip, members)) in zips.iter().enumerate() {
@@ -78,9 +75,6 @@ pub fn is_here(program: &str) -> bool {
 }
 
 /// Runs a program, if it is installed, and returns its output.
-///
-/// # Panics
-/// When it fails.
 pub fn run(program: &str, arguments: &[&str]) -> Option<String> {
     is_here(program).then(|| output(Command::new(program).args(arguments)))
 }

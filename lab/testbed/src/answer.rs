@@ -31,9 +31,6 @@ impl Answer {
     }
 
     /// The answer of a response whose body is not read yet.
-    ///
-    /// # Panics
-    /// When the body breaks off.
     pub async fn of(response: reqwest::Response) -> Self {
         Self::try_of(response).await.unwrap_or_else(|error| panic!("no answer: {error:?}"))
     }

@@ -161,9 +161,6 @@ async fn make_template() -> String {
 }
 
 /// Opens a connection, which closes when the client is dropped.
-///
-/// # Panics
-/// When the server refuses it.
 pub async fn connect(url: &str) -> Client {
     match tokio_postgres::connect(url, NoTls).await {
         Ok((client, connection)) => {
@@ -190,9 +187,6 @@ fn with_database(url: &str, database: &str) -> String {
 }
 
 /// The columns of a table's primary key for `ORDER BY`, text in C collation.
-///
-/// # Panics
-/// When there is no such table, or it has no key.
 pub async fn primary_key(client: &Client, table: &str) -> String {
     let columns = "SELECT string_agg(quote_ident(attname)
             || CASE WHEN attcollation <> 0 THEN ' COLLATE \"C\"' ELSE '' END,

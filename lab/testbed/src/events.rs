@@ -21,9 +21,6 @@ pub struct Event {
 
 impl Event {
     /// The data as JSON.
-    ///
-    /// # Panics
-    /// When it is none.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }

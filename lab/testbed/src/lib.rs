@@ -4,8 +4,8 @@
 //! tests of one process, [`Service`] a service running as its own process, [`Mesh`] the services behind an
 //! edge, [`DevNode`] a consensus node's RPC, [`Cometbft`] a real one, [`Collector`] a receiver of telemetry,
 //! [`Proxy`] a fault proxy between any two of them, [`Network`] a bus of several servers. Everything ends
-//! when its value is dropped, and at the latest with the test process. A server that cannot be started panics
-//! with the reason, so that the test fails.
+//! when its value is dropped, and at the latest with the test process. A function whose work fails panics with
+//! the reason, so that the test fails.
 
 mod answer;
 mod collector;

@@ -168,9 +168,6 @@ const RETRY: Duration = Duration::from_millis(50);
 /// Accepts plain connections at the returned address and connects them by TLS to a server, whose certificate the
 /// authority of a file certifies, from the addresses of its clients. Runs as long as the process: a mesh outlives the
 /// runtime of the test that started it.
-///
-/// # Panics
-/// When it cannot listen.
 pub fn tls_tunnel(server: SocketAddr, ca: &Path) -> SocketAddr {
     let ca = ca.to_owned();
     let start = || {

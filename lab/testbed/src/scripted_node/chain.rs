@@ -77,9 +77,6 @@ impl Chain {
     }
 
     /// Changes a block.
-    ///
-    /// # Panics
-    /// There is no such block.
     pub fn change(&self, height: u64, change: impl FnOnce(&mut Block)) {
         change(self.state.lock().blocks.get_mut(&height).unwrap_or_else(|| panic!("no block {height}")));
     }
