@@ -48,6 +48,12 @@ pub use zip::{Member, assert_read_by_programs, is_here, members};
 /// Switches the edge's answer cache off, for tests of the services behind it.
 pub const NO_CACHE: (&str, &str) = ("MESH_EDGE_CACHE_BYTES", "0");
 
+/// The number that a variable of the environment sets, or this one.
+pub fn env_number<N: std::str::FromStr>(variable: &str, default: N) -> N {
+    let number = |text: String| text.parse::<N>().unwrap_or_else(|_| panic!("{variable} is {text}"));
+    std::env::var(variable).map_or(default, number)
+}
+
 /// The sum of a service's metrics whose lines start with `name`; 0 without one.
 pub async fn metric(mesh: &Mesh, service: &str, name: &str) -> u64 {
     mesh.service(service).metric(name).await as u64

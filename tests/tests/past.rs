@@ -3,7 +3,7 @@
 use mesh_demo::{Plan, write_history};
 use mesh_oracles::{Oracle, Question, query};
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::{Call, Rpc, assert_same, bases, filtered, say};
+use mesh_tests::{Call, Rpc, assert_same, bases, env_number, filtered, say};
 use proto_msgs::{Contract, OperationInfo};
 use rand::{Rng as _, RngCore as _, SeedableRng as _, rngs::SmallRng, seq::IndexedRandom as _};
 
@@ -14,7 +14,7 @@ const SINGLES: &str = include_str!("past/singles.sql");
 
 /// How many blocks are read: `MESH_TEST_HEIGHTS`, or a few.
 fn heights() -> usize {
-    std::env::var("MESH_TEST_HEIGHTS").map_or(10, |heights| heights.parse().unwrap())
+    env_number("MESH_TEST_HEIGHTS", 10)
 }
 
 struct Past<'a> {
@@ -62,7 +62,7 @@ impl Past<'_> {
 
 /// Compares answers as of random blocks up to the newest one.
 async fn compare(mesh: &Mesh, rpc: &Rpc, database: &Database) {
-    let seed = std::env::var("MESH_TEST_SEED").map_or(20_230_118, |seed| seed.parse().unwrap());
+    let seed = env_number("MESH_TEST_SEED", 20_230_118);
     let client = database.connect().await;
     let texts = async |sql: &str| -> Vec<String> {
         client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()

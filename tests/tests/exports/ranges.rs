@@ -4,18 +4,14 @@
 //! `MESH_TEST_EXPORT_MB` and `MESH_TEST_EXPORT_RANGES` set other numbers, such as 150 and 1000;
 //! `MESH_TEST_SEED` repeats a run's random ranges.
 
-use std::{env, fs};
+use std::fs;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use mesh_tests::{assert_problem, is_here, members, say, zip::run};
+use mesh_tests::{assert_problem, env_number, is_here, members, say, zip::run};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use super::{HandmadeMesh, HandmadeSegments, Plan, expected, noise, *};
-
-fn number(variable: &str, default: usize) -> usize {
-    env::var(variable).ok().map_or(default, |text| text.parse().expect("a number"))
-}
 
 /// Three schema versions in seven segments, one of them without rows.
 fn plans(megabytes: usize, dice: &mut SmallRng) -> Vec<Plan> {
@@ -39,8 +35,9 @@ async fn whole(served: &HandmadeMesh, path: &str) -> Answer {
 
 #[tokio::test]
 async fn ranges_of_a_large_download_make_the_whole() {
-    let (megabytes, ranges) = (number("MESH_TEST_EXPORT_MB", 6), number("MESH_TEST_EXPORT_RANGES", 50));
-    let mut dice = SmallRng::seed_from_u64(number("MESH_TEST_SEED", 20_230_620) as u64);
+    let (megabytes, ranges) =
+        (env_number("MESH_TEST_EXPORT_MB", 6), env_number("MESH_TEST_EXPORT_RANGES", 50));
+    let mut dice = SmallRng::seed_from_u64(env_number("MESH_TEST_SEED", 20_230_620));
     let served = HandmadeSegments::write(plans(megabytes, &mut dice)).await.serve(3).await;
     let (mesh_client, path) = (served.mesh_client(), served.whole("trades"));
     let whole = whole(&served, &path).await;

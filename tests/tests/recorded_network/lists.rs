@@ -5,7 +5,7 @@ use std::pin::pin;
 use bytes::Bytes;
 use futures_util::SinkExt as _;
 use mesh_oracles::{Listing, Question};
-use mesh_tests::{bases, filtered, lists};
+use mesh_tests::{bases, env_number, filtered, lists};
 use rand::{SeedableRng as _, rngs::SmallRng};
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ async fn markets(recording: &Recording) -> Vec<String> {
 #[test]
 fn every_list_is_what_its_oracle_computes_whole_filtered_and_page_by_page() {
     with_recording(async |recording| {
-        let seed = std::env::var("MESH_TEST_SEED").map_or(20_230_118, |seed| seed.parse().unwrap());
+        let seed = env_number("MESH_TEST_SEED", 20_230_118);
         let (mut random, markets) = (SmallRng::seed_from_u64(seed), markets(recording).await);
         for operation in lists() {
             let check = Check { recording, names_head: true };

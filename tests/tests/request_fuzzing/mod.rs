@@ -8,7 +8,6 @@ mod requests;
 mod values;
 
 use std::{
-    env,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -17,18 +16,14 @@ use std::{
 };
 
 use mesh_testbed::{DevNode, Mesh};
-use mesh_tests::{MeshClient, cases, fixture};
+use mesh_tests::{MeshClient, cases, env_number, fixture};
 
 const CONNECTIONS: usize = 16;
 
-fn number(variable: &str, default: usize) -> usize {
-    env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_requests_are_refused_in_the_contracts_form_and_harm_nothing() {
-    let requests = number("MESH_TEST_HOSTILE_REQUESTS", 10_000);
-    let seed = number("MESH_TEST_SEED", 20_230_620) as u64;
+    let requests = env_number("MESH_TEST_HOSTILE_REQUESTS", 10_000);
+    let seed = env_number("MESH_TEST_SEED", 20_230_620);
     let database = fixture::database().await;
     let node = DevNode::start().await;
     let mesh = Mesh::configure(&database).env("MESH_NODE_URL", node.url()).start().await;

@@ -6,7 +6,7 @@ use std::{process::Command, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::{StreamExt, stream};
 use mesh_testbed::{DevNode, NodeKind, on_both_nodes};
-use mesh_tests::say;
+use mesh_tests::{env_number, say};
 use mesh_transaction::{TxHash, encode};
 use proto_msgs::{
     Contract,
@@ -20,10 +20,8 @@ use crate::transactions::Environment;
 on_both_nodes!(the_encoding_is_that_of_pythons_protobuf, the_hash_is_the_nodes_own);
 
 /// Number of transactions; `MESH_TEST_ENCODINGS` sets another one.
-const DEFAULT_COUNT: usize = 300;
-
 fn count() -> usize {
-    std::env::var("MESH_TEST_ENCODINGS").ok().and_then(|text| text.parse().ok()).unwrap_or(DEFAULT_COUNT)
+    env_number("MESH_TEST_ENCODINGS", 300)
 }
 
 /// Who encodes by another table signs for one hash and looks for another.
