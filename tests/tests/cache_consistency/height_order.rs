@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use mesh_testbed::{Database, eventually, http1::Connection, retry};
-use mesh_tests::{ProxiedServer, fixture};
+use mesh_tests::{ProxiedServer, fixture, raw};
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
-use super::{ACCOUNTS, configure, get, height, open, receive, send};
+use super::{ACCOUNTS, configure, get, height, open, send};
 use crate::watch::write_block;
 
 const LIMITS: &str = "/api/v2/network/limits";
@@ -71,7 +71,7 @@ async fn a_request_that_joins_an_earlier_read_never_gets_an_older_height() {
         let early = timeout(UNANSWERED, second.answer(false)).await;
         assert!(early.is_err(), "answered although every read is blocked: {early:?}");
         client.execute("SELECT pg_advisory_unlock(1)", &[]).await.expect("it is held");
-        let (old, new) = tokio::join!(receive(&mut first), receive(&mut second));
+        let (old, new) = tokio::join!(raw::answer(&mut first), raw::answer(&mut second));
         let (old, new) = (height(&old), height(&new));
         old_answers += u64::from(old == before);
         assert!(new >= newest, "the connection had got {newest}, then {new}");

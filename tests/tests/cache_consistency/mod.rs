@@ -8,29 +8,24 @@ use mesh_testbed::{
     Database, Mesh, MeshSetup,
     http1::{Connection, RawAnswer},
 };
+use mesh_tests::raw;
 
 const ACCOUNTS: &str = "/accounts";
 
 /// Opens a connection to the edge of a mesh.
 async fn open(mesh: &Mesh) -> Connection {
-    Connection::open(&mesh.url()).await.expect("the edge listens")
+    raw::connect(&mesh.url()).await
 }
 
 /// Sends a GET request over a persistent connection.
 async fn send(connection: &mut Connection, path: &str) {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
-    connection.send(request.as_bytes()).await.expect("the edge reads");
-}
-
-/// The next answer of a connection.
-async fn receive(connection: &mut Connection) -> RawAnswer {
-    connection.answer(false).await.expect("the edge answers HTTP").expect("the edge answers")
+    raw::send(connection, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
 }
 
 /// Sends a GET request and returns its answer.
 async fn get(connection: &mut Connection, path: &str) -> RawAnswer {
     send(connection, path).await;
-    receive(connection).await
+    raw::answer(connection).await
 }
 
 /// The block height in an answer's `X-Block-Height` header.
