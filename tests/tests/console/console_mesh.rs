@@ -67,7 +67,6 @@ impl ConsoleMesh {
         self.database.connect().await.query_one(&statement, &[]).await.unwrap().get(0)
     }
 
-    /// The API's answer to a GET.
     pub(crate) async fn json(&self, path: &str) -> Value {
         // On a busy machine a request may fail with a status that asks to repeat it.
         self.mesh_client.await_status(path, 200).await;

@@ -26,7 +26,6 @@ const WITHIN: Duration = Duration::from_secs(60);
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// A connection to a browser.
 pub(crate) struct Protocol {
     sending: AsyncMutex<SplitSink<Socket, Message>>,
     next: AtomicU64,

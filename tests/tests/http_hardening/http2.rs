@@ -22,7 +22,6 @@ async fn connect(url: &str) -> Connection {
     Connection::open(url).await.expect("the edge listens")
 }
 
-/// The next frame of a type.
 async fn next(client: &mut Connection, kind: u8) -> Frame {
     let frame = timeout(TIME_LIMIT, client.next(kind)).await.expect("the edge sends a frame in time");
     frame.expect("the edge does not close before")

@@ -45,7 +45,6 @@ impl Operation<'_> {
 }
 
 impl Document {
-    /// Gets the document from a gateway.
     pub(crate) async fn fetch(mesh_client: &MeshClient) -> Self {
         let answer = mesh_client.get("/openapi.json").await;
         assert_eq!(answer.status, 200, "{answer:?}");

@@ -12,7 +12,6 @@ use tokio_postgres::Client;
 
 use crate::paging::{View, World, at, pages, seeds};
 
-/// Rows of a list.
 const ROWS: usize = 20;
 
 /// A list whose rows are deleted from the table that it reads, and inserted again.

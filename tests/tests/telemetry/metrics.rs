@@ -26,7 +26,6 @@ struct Family {
     labels: BTreeSet<String>,
 }
 
-/// The families of a page by name.
 fn families(page: &str) -> BTreeMap<String, Family> {
     let mut families = BTreeMap::<String, Family>::new();
     let mut current = String::new();
