@@ -1,8 +1,7 @@
 //! Synthetic sealed history: writes segments directly into a segment store's folder, without a database.
 //!
-//! In: the number of segments, and the rows of trades in each. Out: a chain of segments that can be read and
-//! verified like a sealed one. The rows are deflated once and reused in every segment, so that writing ten
-//! gigabytes is limited by the disk.
+//! The segments are a chain that can be read and verified like a sealed one. The rows are deflated once and
+//! reused in every segment, so that writing ten gigabytes is limited by the disk.
 
 use std::{
     fs::{self, File},

@@ -1,8 +1,8 @@
 //! A TCP proxy between a client and a server, for tests and drills: connections can be delayed, slowed,
 //! stalled and cut at any moment.
 //!
-//! In: the address to forward to, and the state of the line. Out: the same bytes in the same order, later;
-//! never other bytes. It has no dependency on the mesh and does not interpret the bytes.
+//! It delivers the same bytes in the same order, later. It has no dependency on the mesh and does not interpret
+//! the bytes.
 
 mod carry;
 

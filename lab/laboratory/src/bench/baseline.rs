@@ -1,8 +1,7 @@
 //! `mesh baseline`: processes that the product is compared with, each measured like a service.
 //!
-//! In: an inherited listening socket, and for reads of the store the database URL in a variable. Out: answers
-//! over HTTP by plain `warp::serve`, until it is killed.
-//! [`PrivateMesh::start_baseline`] starts them.
+//! [`PrivateMesh::start_baseline`] starts them. Each serves plain `warp` on an inherited socket until it is
+//! killed.
 
 use std::{
     net::{SocketAddr, TcpListener},

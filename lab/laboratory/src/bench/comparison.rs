@@ -1,7 +1,5 @@
 //! Compares sides - servers, chains of servers or programs - in alternating rounds, so that other load on the
 //! machine affects all of them.
-//!
-//! In: how a round of each side is measured. Out: medians over its rounds, and the cost in each process.
 
 use futures_util::future::LocalBoxFuture;
 use mesh::failure::Failure;

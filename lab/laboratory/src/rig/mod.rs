@@ -1,7 +1,4 @@
 //! `mesh rig`: long drills. A seed decides every random choice.
-//!
-//! In: a drill and a seed. Out: a table of figures, and whether each bar holds; optionally the same as a JSON
-//! file.
 
 pub(crate) mod args;
 mod chaos;

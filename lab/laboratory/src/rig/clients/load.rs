@@ -1,8 +1,7 @@
 //! The read load of a drill: an open loop with a fixed request rate, on its own thread.
 //!
-//! In: request classes. Out: a sample of each request. Latency counts from the moment at which the request
-//! was due, so that a stall counts in full. Connections are persistent; another one is opened when a request
-//! is due and all are waiting for answers.
+//! Latency counts from the moment at which a request was due, so that a stall counts in full. Connections are
+//! persistent; another one is opened when a request is due and all are waiting for answers.
 
 use std::{
     cell::RefCell,
