@@ -6,7 +6,7 @@ mod listing;
 mod question;
 
 use futures_util::future::try_join_all;
-pub use listing::{Listing, Row, cursor, query};
+pub use listing::{Listing, Row, cursor, query, texts};
 pub use question::{Leaf, Question, leaves, operation_of};
 use serde_json::Value;
 use tokio_postgres::{Client, Error, Statement, types::Type};

@@ -42,10 +42,13 @@ impl Row {
     /// When the key is no array.
     pub fn new(list: &str, key: Value, node: Value) -> Self {
         let Value::Array(key) = key else { panic!("{key} is no key") };
-        let texts: Vec<String> =
-            key.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect();
-        Self { list: list.to_owned(), cursor: cursor(list, &texts), key, node }
+        Self { list: list.to_owned(), cursor: cursor(list, &texts(&key)), key, node }
     }
+}
+
+/// The texts of a key in a cursor.
+pub fn texts(key: &[Value]) -> Vec<String> {
+    key.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect()
 }
 
 /// The cursor of a position in a list.

@@ -1,7 +1,7 @@
 //! Cursors: their accepted spellings, and that they are positions only (P6 to P8).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use mesh_oracles::{Oracle, cursor};
+use mesh_oracles::{Oracle, cursor, texts};
 use mesh_query::LISTS;
 use mesh_store::KeyKind;
 use mesh_testbed::{Answer, Database, Mesh};
@@ -18,11 +18,6 @@ async fn ask_with(mesh: &MeshClient, view: &View, side: &str, cursor: &str) -> A
 
 fn cursor_of(json: &Value) -> String {
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(json.to_string())
-}
-
-/// The texts of a key.
-fn texts(key: &[Value]) -> Vec<String> {
-    key.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect()
 }
 
 #[tokio::test]
