@@ -10,7 +10,7 @@ use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 pub(crate) use database::{MigrateArgs, NodeArgs};
-pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
+pub(crate) use history::{HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 use mesh_launcher::home::Home;
 pub(crate) use values::{CommandWords, Count, Target, node_url, postgres_url, process_name, variable};
 
@@ -18,10 +18,9 @@ use crate::{
     export::args::ExportArgs,
     failure::{Failure, failed},
     get::GetArgs,
-    ingest::args::IngestArgs,
-    keys::KeysArgs,
-    terminal,
-    tx::args::TxArgs,
+    ingest::args::IngestCommand,
+    keys::KeysCommand,
+    tx::args::TxCommand,
     watch::args::WatchArgs,
 };
 
@@ -39,51 +38,117 @@ pub(crate) enum Command {
     /// Starts everything: servers, services, and a demo network when there is no data; Ctrl-C stops it
     Up(Box<UpArgs>),
     /// Stops a running mesh in order, as Ctrl-C does, and waits until it has ended
-    Down(DownArgs),
+    #[command(after_help = "Examples:
+  nohup mesh up > mesh.log 2>&1 &   a mesh in the background
+  mesh down                         stops it; its data stays
+  mesh down && rm -rf .mesh         stops it and removes its data: the next `mesh up` begins a new network")]
+    Down(HomeArgs),
     /// Lists the processes of a running mesh
-    Ps(PsArgs),
+    Ps {
+        #[command(flatten)]
+        home: HomeArgs,
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
     /// Stops a process until `start`, for a drill
     Stop(ControlArgs),
     /// Starts a process that `stop` has stopped
     Start(ControlArgs),
     /// Replaces the replicas of a service in turn
-    Restart(RestartArgs),
+    Restart {
+        /// The service
+        #[arg(value_name = "SERVICE", value_parser = process_name)]
+        name: String,
+        #[command(flatten)]
+        home: HomeArgs,
+    },
     /// Changes the number of replicas of a service
-    Scale(ScaleArgs),
+    #[command(after_help = "Example:
+  mesh scale export=4")]
+    Scale {
+        /// The service and its number of replicas
+        #[arg(value_name = "SERVICE=N")]
+        count: Count,
+        #[command(flatten)]
+        home: HomeArgs,
+    },
     /// Loads the CSV files of a folder, one per table, into an empty database
-    Load(LoadArgs),
+    Load {
+        /// The folder with the CSV files
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// The database; it is migrated first
+        #[arg(long, value_name = "URL", value_parser = postgres_url)]
+        postgres: String,
+        /// The database's own history, whose running span is sealed before a migration that changes exports
+        #[arg(long, value_name = "URL")]
+        history: Option<String>,
+    },
     /// Migrates a database to the newest schema
     Migrate(MigrateArgs),
     /// Runs the consensus node of a mesh alone, and a demo network when there is no data; for containers
     Node(Box<NodeArgs>),
     /// Decodes, records and checks blocks of a consensus node, or stores blocks of another source
-    Ingest(IngestArgs),
+    #[command(subcommand)]
+    Ingest(IngestCommand),
     /// Seals every complete segment of the history that is not sealed yet
     Seal(SealArgs),
     /// Checks sealed history, or loads it into a database
-    History(HistoryArgs),
+    #[command(subcommand)]
+    History(HistoryCommand),
     /// Downloads a table of the sealed history; resumes an interrupted download
     Export(ExportArgs),
     /// Creates keys and transactions, submits them and prints their outcome
-    Tx(TxArgs),
+    #[command(subcommand)]
+    Tx(TxCommand),
     /// Prints the answer to a read, now or as of a block
     Get(GetArgs),
     /// Watches a read and prints each change of its answer
     Watch(WatchArgs),
     /// Makes and removes keys of clients, and follows what they use
-    Keys(KeysArgs),
+    #[command(subcommand)]
+    Keys(KeysCommand),
     /// Checks this machine or a running mesh, and prints what is missing or wrong and how to correct it
     Doctor(DoctorArgs),
     /// Prints the completions of a shell
-    Completions(CompletionsArgs),
+    #[command(after_help = "Examples:
+  source <(mesh completions bash)
+  mesh completions zsh > \"${fpath[1]}/_mesh\"
+  mesh completions fish > ~/.config/fish/completions/mesh.fish")]
+    Completions {
+        /// The shell
+        #[arg(value_enum, value_name = "SHELL")]
+        shell: Shell,
+    },
     /// Packs all programs of a checkout into an archive for machines without Rust
-    Dist(DistArgs),
+    #[command(after_help = "Example:
+  cargo mesh dist --out /tmp   builds the release programs and packs them
+
+The archive contains mesh, the services, completions, licences and SHA256SUMS. On the other machine:
+  tar -xzf tradewind-*.tar.gz && cd tradewind-*/ && sha256sum --check SHA256SUMS && ./mesh up")]
+    Dist {
+        /// Folder of the archive [default: dist in cargo's target folder]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
     /// Measures the product on this machine and prints a table
     Bench(LaboratoryArgs),
     /// Runs a drill on a mesh and reports the bars that do not hold
     Rig(LaboratoryArgs),
     /// Runs everything that CI runs: formatting, lints, tests with real servers, documentation
-    Test(TestArgs),
+    #[command(after_help = "Examples:
+  mesh test                         everything that CI runs
+  mesh test integration             one test program, with the services it starts
+  mesh test integration watch::     some of its tests")]
+    Test {
+        /// Run only this test program, as in `cargo test --test` [default: all steps of CI]
+        #[arg(value_name = "PROGRAM")]
+        program: Option<String>,
+        /// Run only tests whose name contains one of these
+        #[arg(value_name = "FILTER")]
+        filters: Vec<String>,
+    },
     /// Writes the generated files of a checkout: tables of documents, bus permissions, alert rules
     Update,
     /// Creates a block about every second
@@ -92,21 +157,6 @@ pub(crate) enum Command {
     /// Checks and executes transactions for CometBFT
     #[command(hide = true)]
     Application,
-}
-
-/// Options of `test`.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  mesh test                         everything that CI runs
-  mesh test integration             one test program, with the services it starts
-  mesh test integration watch::     some of its tests")]
-pub(crate) struct TestArgs {
-    /// Run only this test program, as in `cargo test --test` [default: all steps of CI]
-    #[arg(value_name = "PROGRAM")]
-    pub(crate) program: Option<String>,
-    /// Run only tests whose name contains one of these
-    #[arg(value_name = "FILTER")]
-    pub(crate) filters: Vec<String>,
 }
 
 /// The home of a mesh.
@@ -238,27 +288,6 @@ pub(crate) struct DemoArgs {
     pub(crate) demo_start: Option<u32>,
 }
 
-/// Options of `down`.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  nohup mesh up > mesh.log 2>&1 &   a mesh in the background
-  mesh down                         stops it; its data stays
-  mesh down && rm -rf .mesh         stops it and removes its data: the next `mesh up` begins a new network")]
-pub(crate) struct DownArgs {
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-/// Options of `ps`.
-#[derive(Debug, Args)]
-pub(crate) struct PsArgs {
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-    /// Print a JSON array
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// Options of `stop` and `start`.
 #[derive(Debug, Args)]
 pub(crate) struct ControlArgs {
@@ -267,42 +296,6 @@ pub(crate) struct ControlArgs {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
-}
-
-/// Options of `restart`.
-#[derive(Debug, Args)]
-pub(crate) struct RestartArgs {
-    /// The service
-    #[arg(value_name = "SERVICE", value_parser = process_name)]
-    pub(crate) service: String,
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-/// Options of `scale`.
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  mesh scale export=4")]
-pub(crate) struct ScaleArgs {
-    /// The service and its number of replicas
-    #[arg(value_name = "SERVICE=N")]
-    pub(crate) count: Count,
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-/// Options of `load`.
-#[derive(Debug, Args)]
-pub(crate) struct LoadArgs {
-    /// The folder with the CSV files
-    #[arg(value_name = "DIR")]
-    pub(crate) folder: PathBuf,
-    /// The database; it is migrated first
-    #[arg(long, value_name = "URL", value_parser = postgres_url)]
-    pub(crate) postgres: String,
-    /// The database's own history, whose running span is sealed before a migration that changes exports
-    #[arg(long, value_name = "URL")]
-    pub(crate) history: Option<String>,
 }
 
 /// Options of `doctor`.
@@ -344,38 +337,6 @@ pub(crate) struct LaboratoryArgs {
     /// See `--help`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<OsString>,
-}
-
-/// Options of `dist`.
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  cargo mesh dist --out /tmp   builds the release programs and packs them
-
-The archive contains mesh, the services, completions, licences and SHA256SUMS. On the other machine:
-  tar -xzf tradewind-*.tar.gz && cd tradewind-*/ && sha256sum --check SHA256SUMS && ./mesh up")]
-pub(crate) struct DistArgs {
-    /// Folder of the archive [default: dist in cargo's target folder]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-}
-
-/// Options of `completions`.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  source <(mesh completions bash)
-  mesh completions zsh > \"${fpath[1]}/_mesh\"
-  mesh completions fish > ~/.config/fish/completions/mesh.fish")]
-pub(crate) struct CompletionsArgs {
-    /// The shell
-    #[arg(value_enum, value_name = "SHELL")]
-    shell: Shell,
-}
-
-impl CompletionsArgs {
-    /// Prints them.
-    pub(crate) fn print(&self) -> Result<(), Failure> {
-        terminal::print(String::from_utf8_lossy(&completions(self.shell)).trim_end())
-    }
 }
 
 /// The completions of a shell.

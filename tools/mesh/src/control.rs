@@ -9,7 +9,7 @@ use mesh_launcher::{
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::{
-    cli::{DownArgs, HomeArgs, PsArgs},
+    cli::HomeArgs,
     failure::{Failure, as_typed, failed},
     terminal::{print, print_json, print_line},
 };
@@ -19,8 +19,8 @@ const DOWN_TIMEOUT: Duration = Duration::from_secs(20);
 const DOWN_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Lists the processes.
-pub(crate) async fn ps(args: &PsArgs) -> Result<(), Failure> {
-    let home = args.home.home()?;
+pub(crate) async fn ps(home: &HomeArgs, as_json: bool) -> Result<(), Failure> {
+    let home = home.home()?;
     let rows = match ask(&home, &Request::Ps).await {
         Ok(Answer::Rows { rows }) => rows,
         Ok(other) => return Err(unexpected(&other)),
@@ -30,7 +30,7 @@ pub(crate) async fn ps(args: &PsArgs) -> Result<(), Failure> {
         }
         Err(error) => return Err(error.into()),
     };
-    if args.json {
+    if as_json {
         return print_json(&rows);
     }
     if !rows.is_empty() {
@@ -40,8 +40,8 @@ pub(crate) async fn ps(args: &PsArgs) -> Result<(), Failure> {
 }
 
 /// Stops a mesh and waits until it has ended: it holds the lock of its home until no process is left.
-pub(crate) async fn down(args: &DownArgs) -> Result<(), Failure> {
-    let home = args.home.home()?;
+pub(crate) async fn down(home: &HomeArgs) -> Result<(), Failure> {
+    let home = home.home()?;
     let deadline = Instant::now() + DOWN_TIMEOUT;
     match timeout_at(deadline, ask(&home, &Request::Shutdown)).await {
         // Without an answer, the mesh has ended already or hangs: the lock shows which.

@@ -15,7 +15,7 @@ use ring::digest::{Context, SHA256};
 use tar::{Builder, HeaderMode};
 
 use crate::{
-    cli::{DistArgs, completions},
+    cli::completions,
     failure::{Failure, cannot},
     programs,
     terminal::{print, print_line},
@@ -41,7 +41,7 @@ const COMPLETIONS: [(Shell, &str); 3] = [
 const SUMS: &str = "SHA256SUMS";
 
 /// Writes the archive, and `<archive>.sha256` beside it. Prints the archive's path, and its size on standard error.
-pub(crate) fn dist(args: &DistArgs) -> Result<(), Failure> {
+pub(crate) fn dist(out: Option<PathBuf>) -> Result<(), Failure> {
     let program = programs::own()?;
     let Some(checkout) = workspace::build_location(&program) else {
         return Err(Failure::failed(
@@ -49,7 +49,7 @@ pub(crate) fn dist(args: &DistArgs) -> Result<(), Failure> {
         ));
     };
     let programs = programs::services()?;
-    let folder = args.out.clone().unwrap_or_else(|| checkout.target.join("dist"));
+    let folder = out.unwrap_or_else(|| checkout.target.join("dist"));
     // An archive of another profile must not be taken for a release.
     let profile = if checkout.profile == "release" { "" } else { "-debug" };
     let name = format!("tradewind-{}-{}{profile}", env!("CARGO_PKG_VERSION"), target());

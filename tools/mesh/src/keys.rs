@@ -34,20 +34,14 @@ const LOCKED_WITHIN: Duration = Duration::from_secs(10);
 /// Longest time for a connection to the bus.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// Options of `keys`.
-#[derive(Debug, Args)]
+/// What to do with keys.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   mesh keys add bot --rate 100 --file keys.jsonl   prints the new key once; the file has only its SHA-256
   mesh up --keys keys.jsonl                        a mesh that knows these keys
   curl -H 'Authorization: Bearer KEY' http://127.0.0.1:8080/limits
   mesh keys usage                                  what each key uses, once a minute")]
-pub(crate) struct KeysArgs {
-    #[command(subcommand)]
-    command: KeysCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum KeysCommand {
+pub(crate) enum KeysCommand {
     /// Makes a key, prints it, and adds its line to the file
     Add(AddArgs),
     /// Lists the keys of the file
@@ -66,7 +60,7 @@ struct FileArgs {
 }
 
 #[derive(Debug, Args)]
-struct ListArgs {
+pub(crate) struct ListArgs {
     #[command(flatten)]
     file: FileArgs,
     /// Print a JSON array of the file's lines
@@ -75,7 +69,7 @@ struct ListArgs {
 }
 
 #[derive(Debug, Args)]
-struct AddArgs {
+pub(crate) struct AddArgs {
     /// The client's name in logs and usage records, at most 64 characters
     name: String,
     /// Requests a second over all edges; 0 = unlimited [default: the limit of an address]
@@ -98,7 +92,7 @@ struct AddArgs {
 }
 
 #[derive(Debug, Args)]
-struct RemoveArgs {
+pub(crate) struct RemoveArgs {
     /// The name of the key
     name: String,
     #[command(flatten)]
@@ -106,7 +100,7 @@ struct RemoveArgs {
 }
 
 #[derive(Debug, Args)]
-struct UsageArgs {
+pub(crate) struct UsageArgs {
     #[command(flatten)]
     home: HomeArgs,
     /// The bus of a mesh elsewhere
@@ -124,8 +118,8 @@ struct UsageArgs {
 }
 
 /// Runs the subcommand.
-pub(crate) async fn keys(args: KeysArgs) -> Result<(), Failure> {
-    match args.command {
+pub(crate) async fn keys(command: KeysCommand) -> Result<(), Failure> {
+    match command {
         KeysCommand::Add(args) => add(args),
         KeysCommand::List(args) => list(&args.file.file, args.json),
         KeysCommand::Remove(RemoveArgs { name, file }) => remove(&name, &file.file),

@@ -31,7 +31,7 @@ mod zip;
 
 use std::process::ExitCode;
 
-use cli::{Cli, Command, ControlArgs, Count, RestartArgs, ScaleArgs, Target};
+use cli::{Cli, Command, ControlArgs, Count, Target, completions};
 pub use command_line::command_line;
 use failure::{Failure, failed};
 use mesh_launcher::control::Request;
@@ -64,37 +64,39 @@ pub fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), F
 async fn command(command: Command) -> Result<(), Failure> {
     match command {
         Command::Up(args) => up::up(*args).await,
-        Command::Down(args) => control::down(&args).await,
-        Command::Ps(args) => control::ps(&args).await,
+        Command::Down(home) => control::down(&home).await,
+        Command::Ps { home, json } => control::ps(&home, json).await,
         Command::Stop(ControlArgs { target: Target { name, replica }, home }) => {
             control::order(&home, &Request::Stop { name, replica }).await
         }
         Command::Start(ControlArgs { target: Target { name, replica }, home }) => {
             control::order(&home, &Request::Start { name, replica }).await
         }
-        Command::Restart(RestartArgs { service: name, home }) => {
-            control::order(&home, &Request::Restart { name }).await
-        }
-        Command::Scale(ScaleArgs { count: Count { service, replicas }, home }) => {
+        Command::Restart { name, home } => control::order(&home, &Request::Restart { name }).await,
+        Command::Scale { count: Count { service, replicas }, home } => {
             control::order(&home, &Request::Scale { name: service.to_owned(), replicas }).await
         }
-        Command::Load(args) => load::load(&args).await,
+        Command::Load { folder, postgres, history } => {
+            load::load(&folder, &postgres, history.as_deref()).await
+        }
         Command::Migrate(args) => migrate::run(&args).await,
         Command::Node(args) => up::node::node(*args).await,
-        Command::Ingest(args) => ingest::ingest(args).await,
+        Command::Ingest(command) => ingest::ingest(command).await,
         Command::Seal(args) => seal::seal(&args).await,
-        Command::History(args) => history::history(&args).await,
+        Command::History(command) => history::history(&command).await,
         Command::Export(args) => export::export(args).await,
-        Command::Tx(args) => tx::tx(args).await,
+        Command::Tx(command) => tx::tx(command).await,
         Command::Get(args) => get::get(args).await,
         Command::Watch(args) => watch::watch(args).await,
-        Command::Keys(args) => keys::keys(args).await,
+        Command::Keys(command) => keys::keys(command).await,
         Command::Doctor(args) => doctor::doctor(&args).await,
-        Command::Completions(args) => args.print(),
-        Command::Dist(args) => dist::dist(&args),
+        Command::Completions { shell } => {
+            terminal::print(String::from_utf8_lossy(&completions(shell)).trim_end())
+        }
+        Command::Dist { out } => dist::dist(out),
         Command::Bench(args) => laboratory::run("bench", args),
         Command::Rig(args) => laboratory::run("rig", args),
-        Command::Test(args) => test::test(args).await,
+        Command::Test { program, filters } => test::test(program.as_deref(), &filters).await,
         Command::Update => test::update().await,
         Command::Devnode => {
             init_node_log();

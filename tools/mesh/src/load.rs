@@ -6,7 +6,6 @@ use mesh_loader::load::{LoadReport, load_folder};
 use mesh_problem::error_chain;
 
 use crate::{
-    cli::LoadArgs,
     failure::{Failure, failed},
     migrate::migrate,
     seal::variables,
@@ -15,10 +14,10 @@ use crate::{
 };
 
 /// Migrates the database and loads a folder into it.
-pub(crate) async fn load(args: &LoadArgs) -> Result<(), Failure> {
-    reach_postgres(&args.postgres).await?;
-    migrate(&args.postgres, args.history.as_deref().map(|root| variables(&args.postgres, root))).await?;
-    load_into(&args.postgres, &args.folder).await
+pub(crate) async fn load(folder: &Path, postgres: &str, history: Option<&str>) -> Result<(), Failure> {
+    reach_postgres(postgres).await?;
+    migrate(postgres, history.map(|root| variables(postgres, root))).await?;
+    load_into(postgres, folder).await
 }
 
 /// Loads a folder into a migrated database; prints each table and the files and columns left out.

@@ -32,7 +32,6 @@ use tokio::process::Command;
 
 use self::searched::Findings;
 use crate::{
-    cli::TestArgs,
     failure::{Failure, failed},
     signals::{self, run_until_stopped},
     terminal::print_line,
@@ -43,12 +42,12 @@ const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 const ANY_MESH: &str = "*";
 
 /// Runs all steps, or one test program.
-pub(crate) async fn test(args: TestArgs) -> Result<(), Failure> {
-    run(async |root| match &args.program {
+pub(crate) async fn test(program: Option<&str>, filters: &[String]) -> Result<(), Failure> {
+    run(async |root| match program {
         None => everything(root).await,
         Some(program) => {
             let mut only = vec!["--test", program, "--"];
-            only.extend(args.filters.iter().map(String::as_str));
+            only.extend(filters.iter().map(String::as_str));
             build(root, &["--test", program]).await?;
             report_skipped(Toolbox::find(root).await?.tests(root, &only, &[]).await?);
             Ok(())

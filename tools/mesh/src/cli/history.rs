@@ -28,13 +28,6 @@ pub(crate) struct SealArgs {
     pub(crate) json: bool,
 }
 
-/// Options of `history`.
-#[derive(Debug, Args)]
-pub(crate) struct HistoryArgs {
-    #[command(subcommand)]
-    pub(crate) command: HistoryCommand,
-}
-
 /// What to do with sealed history.
 #[derive(Debug, Subcommand)]
 pub(crate) enum HistoryCommand {

@@ -3,14 +3,11 @@
 mod import;
 mod verify;
 
-use crate::{
-    cli::{HistoryArgs, HistoryCommand},
-    failure::Failure,
-};
+use crate::{cli::HistoryCommand, failure::Failure};
 
 /// Runs the subcommand.
-pub(crate) async fn history(args: &HistoryArgs) -> Result<(), Failure> {
-    match &args.command {
+pub(crate) async fn history(command: &HistoryCommand) -> Result<(), Failure> {
+    match command {
         HistoryCommand::Verify(args) => verify::verify(args).await,
         HistoryCommand::Import(args) => import::import(args).await,
     }

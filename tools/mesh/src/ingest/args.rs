@@ -6,21 +6,14 @@ use clap::{Args, Subcommand, ValueEnum, builder::NonEmptyStringValueParser};
 
 use crate::cli::{HomeArgs, node_url, postgres_url};
 
-/// Options of `ingest`.
-#[derive(Debug, Args)]
+/// What to do with blocks.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   mesh ingest record --node URL --from 1 --to 100 -o blocks.jsonl
   mesh ingest decode --blocks blocks.jsonl            the rows of recorded blocks
   mesh ingest decode --node URL --height 7 --decoder events
   mesh ingest check --blocks 1000                     compares stored blocks with the node's
   indexer | mesh ingest rows - --postgres URL --chain my-chain")]
-pub(crate) struct IngestArgs {
-    #[command(subcommand)]
-    pub(crate) command: IngestCommand,
-}
-
-/// What to do with blocks.
-#[derive(Debug, Subcommand)]
 pub(crate) enum IngestCommand {
     /// Prints the rows of blocks as JSON lines and stores nothing
     Decode(DecodeArgs),

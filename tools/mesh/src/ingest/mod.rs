@@ -13,7 +13,7 @@ use std::{
     path::Path,
 };
 
-use args::{IngestArgs, IngestCommand};
+use args::IngestCommand;
 
 use crate::failure::Failure;
 
@@ -31,8 +31,8 @@ fn json_fault(error: &serde_json::Error) -> String {
 }
 
 /// Runs the subcommand.
-pub(crate) async fn ingest(args: IngestArgs) -> Result<(), Failure> {
-    match args.command {
+pub(crate) async fn ingest(command: IngestCommand) -> Result<(), Failure> {
+    match command {
         IngestCommand::Decode(args) => recorded::decode(&args).await,
         IngestCommand::Record(args) => recorded::record(&args).await,
         IngestCommand::Check(args) => check::check(&args).await,

@@ -11,22 +11,14 @@ use proto_msgs::v2::{SubmissionType, TxVersion};
 
 use crate::gateway::GatewayArgs;
 
-/// Options of `tx`.
-#[derive(Debug, Args)]
+/// What to do with a transaction.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   mesh tx keygen my.key
   mesh tx sign --key my.key --input command.bin > tx.json
   mesh tx submit tx.json --wait
   mesh tx status HASH
   mesh tx demo faucet --asset VOTE --key my.key --wait")]
-pub(crate) struct TxArgs {
-    /// The subcommand
-    #[command(subcommand)]
-    pub(crate) command: TxCommand,
-}
-
-/// What to do with a transaction.
-#[derive(Debug, Subcommand)]
 pub(crate) enum TxCommand {
     /// Creates a key, writes it to a file that only its owner can read, and prints its public key
     Keygen(KeygenArgs),
@@ -39,15 +31,8 @@ pub(crate) enum TxCommand {
     /// Prints the state of a transaction
     Status(StatusArgs),
     /// Signs and submits a command that the demo network executes
-    Demo(DemoArgs),
-}
-
-/// Options of `demo`.
-#[derive(Debug, Args)]
-pub(crate) struct DemoArgs {
-    /// The command
     #[command(subcommand)]
-    pub(crate) command: DemoCommand,
+    Demo(DemoCommand),
 }
 
 /// A command of the demo network.

@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use self::args::{
-    CheckArgs, DemoCommand, KeygenArgs, SendArgs, StatusArgs, SubmissionArgs, SubmitArgs, TxArgs, TxCommand,
+    CheckArgs, DemoCommand, KeygenArgs, SendArgs, StatusArgs, SubmissionArgs, SubmitArgs, TxCommand,
 };
 use crate::{
     failure::{Failure, failed},
@@ -39,8 +39,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(300);
 const SUBMIT_AGAIN_AFTER: Duration = Duration::from_secs(6);
 
 /// Runs the subcommand.
-pub(crate) async fn tx(args: TxArgs) -> Result<(), Failure> {
-    match args.command {
+pub(crate) async fn tx(command: TxCommand) -> Result<(), Failure> {
+    match command {
         TxCommand::Keygen(args) => keygen(&args),
         TxCommand::Sign(args) => sign::sign(args).await,
         TxCommand::Submit(args) => {
@@ -49,7 +49,7 @@ pub(crate) async fn tx(args: TxArgs) -> Result<(), Failure> {
         }
         TxCommand::Check(args) => until_stopped(check(&args)).await,
         TxCommand::Status(args) => until_stopped(status(&args)).await,
-        TxCommand::Demo(args) => demo(args.command).await,
+        TxCommand::Demo(command) => demo(command).await,
     }
 }
 
