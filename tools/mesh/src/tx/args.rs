@@ -67,15 +67,9 @@ pub(crate) enum DemoCommand {
 /// How a command is signed and submitted at once.
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// How it is submitted.
     #[command(flatten)]
     pub(crate) submission: SubmissionArgs,
-    #[command(flatten)]
-    pub(crate) gateway: GatewayArgs,
-    /// Print the gateway's last answer as a JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// How it is signed. The last one, because its heading is that of all that follows.
+    /// The last one, because its heading is that of all that follows.
     #[command(flatten)]
     pub(crate) signing: SigningArgs,
 }
@@ -176,14 +170,8 @@ pub(crate) struct SubmitArgs {
     /// The file with what `sign` printed
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) file: PathBuf,
-    /// How it is submitted.
     #[command(flatten)]
     pub(crate) submission: SubmissionArgs,
-    #[command(flatten)]
-    pub(crate) gateway: GatewayArgs,
-    /// Print the gateway's last answer as a JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// How a transaction is submitted and followed.
@@ -198,6 +186,11 @@ pub(crate) struct SubmissionArgs {
     /// Stop following after this time
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) patience: u32,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArgs,
+    /// Print the gateway's last answer as a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Options of `check`.

@@ -43,9 +43,8 @@ pub(crate) async fn tx(command: TxCommand) -> Result<(), Failure> {
     match command {
         TxCommand::Keygen(args) => keygen(&args),
         TxCommand::Sign(args) => sign::sign(args).await,
-        TxCommand::Submit(args) => {
-            let SubmitArgs { file, submission, gateway, json } = args;
-            until_stopped(submit(signed(&file)?, &submission, &gateway, json)).await
+        TxCommand::Submit(SubmitArgs { file, submission }) => {
+            until_stopped(submit(signed(&file)?, &submission)).await
         }
         TxCommand::Check(args) => until_stopped(check(&args)).await,
         TxCommand::Status(args) => until_stopped(status(&args)).await,
@@ -73,20 +72,16 @@ async fn demo(command: DemoCommand) -> Result<(), Failure> {
             (json!({"transfer": {"to": to, "asset": asset, "amount": amount}}), send)
         }
     };
-    let SendArgs { signing, submission, gateway, json } = args;
-    let tx = sign::make(signing, &gateway, command.to_string().into_bytes(), !json).await?;
-    until_stopped(submit(tx, &submission, &gateway, json)).await
+    let SendArgs { signing, submission } = args;
+    let input_data = command.to_string().into_bytes();
+    let tx = sign::make(signing, &submission.gateway, input_data, !submission.json).await?;
+    until_stopped(submit(tx, &submission)).await
 }
 
-async fn submit(
-    tx: Transaction,
-    args: &SubmissionArgs,
-    at: &GatewayArgs,
-    as_json: bool,
-) -> Result<(), Failure> {
+async fn submit(tx: Transaction, args: &SubmissionArgs) -> Result<(), Failure> {
     // Computed here, so that the transaction can be looked up after any answer.
     let hash = TxHash::of(&encode(&tx));
-    let gateway = open(at)?;
+    let gateway = open(&args.gateway)?;
     let request = SubmitTransactionRequest { tx: Some(tx), r#type: args.r#type.into() };
     let deadline = Instant::now() + Duration::from_secs(args.patience.into());
     let reply = match post(&gateway, &request, args.wait.then_some(deadline)).await {
@@ -97,7 +92,7 @@ async fn submit(
         Err(error) if error.is_refusal() => return Err(failed!("refused: {error}")),
         Err(error) if args.wait => {
             print_line(&format!("no certain answer ({error}); following transaction {hash}"));
-            return follow(&gateway, request, &hash, args, as_json, deadline).await;
+            return follow(&gateway, request, &hash, args, deadline).await;
         }
         Err(error) => {
             return Err(failed!(
@@ -106,7 +101,7 @@ async fn submit(
         }
     };
     if !reply.success {
-        if as_json {
+        if args.json {
             print_json(&reply)?;
         }
         return Err(refused(reply.height, reply.code, &reply.data, &reply.log));
@@ -118,10 +113,10 @@ async fn submit(
         ));
     }
     if args.wait && reply.height == 0 {
-        return follow(&gateway, request, &hash, args, as_json, deadline).await;
+        return follow(&gateway, request, &hash, args, deadline).await;
     }
     match reply.height {
-        _ if as_json => print_json(&reply)?,
+        _ if args.json => print_json(&reply)?,
         0 => print(&format!("taken {}", reply.tx_hash))?,
         height => print(&format!("included {} in block {height}", reply.tx_hash))?,
     }
@@ -168,7 +163,6 @@ async fn follow(
     mut request: SubmitTransactionRequest,
     hash: &TxHash,
     args: &SubmissionArgs,
-    as_json: bool,
     deadline: Instant,
 ) -> Result<(), Failure> {
     let url = status_url(gateway, hash);
@@ -198,7 +192,7 @@ async fn follow(
     let outcome: Result<Result<_, Failure>, _> = timeout_at(deadline, outcome).await;
     terminal::clear();
     match outcome {
-        Ok(outcome) => print_outcome(&outcome?, as_json),
+        Ok(outcome) => print_outcome(&outcome?, args.json),
         Err(_) => Err(failed!(
             "not in a block after {} s ({last_seen}); `mesh tx status {hash}` says what becomes of it",
             args.patience
