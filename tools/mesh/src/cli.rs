@@ -9,7 +9,7 @@ use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-pub(crate) use database::{MigrateArgs, NodeArgs};
+pub(crate) use database::{DatabaseArgs, NodeArgs};
 pub(crate) use history::{HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 use mesh_launcher::home::Home;
 pub(crate) use values::{CommandWords, Count, Target, node_url, postgres_url, process_name, variable};
@@ -86,7 +86,13 @@ pub(crate) enum Command {
         history: Option<String>,
     },
     /// Migrates a database to the newest schema
-    Migrate(MigrateArgs),
+    Migrate {
+        #[command(flatten)]
+        database: DatabaseArgs,
+        /// The database's own history, whose running span is sealed before a migration that changes exports
+        #[arg(long, value_name = "URL", env = "MESH_HISTORY_URL")]
+        history: Option<String>,
+    },
     /// Runs the consensus node of a mesh alone, and a demo network when there is no data; for containers
     Node(Box<NodeArgs>),
     /// Decodes, records and checks blocks of a consensus node, or stores blocks of another source

@@ -45,27 +45,29 @@ pub(crate) enum KeysCommand {
     /// Makes a key, prints it, and adds its line to the file
     Add(AddArgs),
     /// Lists the keys of the file
-    List(ListArgs),
+    List {
+        #[command(flatten)]
+        file: FileArgs,
+        /// Print a JSON array of the file's lines
+        #[arg(long)]
+        json: bool,
+    },
     /// Removes a key from the file; running edges refuse it within five seconds
-    Remove(RemoveArgs),
+    Remove {
+        /// The name of the key
+        name: String,
+        #[command(flatten)]
+        file: FileArgs,
+    },
     /// Follows what the keys of a running mesh use: a JSON line per key, operation, edge and minute
     Usage(UsageArgs),
 }
 
 #[derive(Debug, Args)]
-struct FileArgs {
+pub(crate) struct FileArgs {
     /// The file of the keys
     #[arg(long, value_name = "FILE", env = "MESH_EDGE_KEYS_FILE")]
     file: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ListArgs {
-    #[command(flatten)]
-    file: FileArgs,
-    /// Print a JSON array of the file's lines
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -92,14 +94,6 @@ pub(crate) struct AddArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct RemoveArgs {
-    /// The name of the key
-    name: String,
-    #[command(flatten)]
-    file: FileArgs,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct UsageArgs {
     #[command(flatten)]
     home: HomeArgs,
@@ -121,8 +115,8 @@ pub(crate) struct UsageArgs {
 pub(crate) async fn keys(command: KeysCommand) -> Result<(), Failure> {
     match command {
         KeysCommand::Add(args) => add(args),
-        KeysCommand::List(args) => list(&args.file.file, args.json),
-        KeysCommand::Remove(RemoveArgs { name, file }) => remove(&name, &file.file),
+        KeysCommand::List { file, json } => list(&file.file, json),
+        KeysCommand::Remove { name, file } => remove(&name, &file.file),
         KeysCommand::Usage(args) => usage(&args).await,
     }
 }

@@ -79,7 +79,7 @@ async fn command(command: Command) -> Result<(), Failure> {
         Command::Load { folder, postgres, history } => {
             load::load(&folder, &postgres, history.as_deref()).await
         }
-        Command::Migrate(args) => migrate::run(&args).await,
+        Command::Migrate { database, history } => migrate::run(&database.url()?, history.as_deref()).await,
         Command::Node(args) => up::node::node(*args).await,
         Command::Ingest(command) => ingest::ingest(command).await,
         Command::Seal(args) => seal::seal(&args).await,

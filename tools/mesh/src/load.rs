@@ -7,16 +7,13 @@ use mesh_problem::error_chain;
 
 use crate::{
     failure::{Failure, failed},
-    migrate::migrate,
-    seal::variables,
+    migrate::migrate_named,
     terminal::print_line,
-    up::backing::reach_postgres,
 };
 
 /// Migrates the database and loads a folder into it.
 pub(crate) async fn load(folder: &Path, postgres: &str, history: Option<&str>) -> Result<(), Failure> {
-    reach_postgres(postgres).await?;
-    migrate(postgres, history.map(|root| variables(postgres, root))).await?;
+    migrate_named(postgres, history).await?;
     load_into(postgres, folder).await
 }
 

@@ -10,7 +10,6 @@ use mesh_store::schema::SchemaState;
 use tokio::time::timeout;
 
 use crate::{
-    cli::MigrateArgs,
     failure::Failure,
     seal::{seal_in_turn, variables},
     terminal::print_line,
@@ -21,14 +20,18 @@ use crate::{
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs `mesh migrate`, the job that precedes the services of a new release.
-pub(crate) async fn run(args: &MigrateArgs) -> Result<(), Failure> {
-    let url = args.database.url()?;
-    reach_postgres(&url).await?;
-    let state = migrate(&url, args.history.as_deref().map(|root| variables(&url, root))).await?;
+pub(crate) async fn run(url: &str, history: Option<&str>) -> Result<(), Failure> {
+    let state = migrate_named(url, history).await?;
     if state.applied <= state.newest {
         print_line("the database has the newest schema");
     }
     Ok(())
+}
+
+/// Migrates a database that an option names; `history` is the root of its own history, if it has one.
+pub(crate) async fn migrate_named(url: &str, history: Option<&str>) -> Result<SchemaState, Failure> {
+    reach_postgres(url).await?;
+    migrate(url, history.map(|root| variables(url, root))).await
 }
 
 /// Brings the database at `url` to the newest schema, and returns its state; the schema of a later release is kept and

@@ -40,16 +40,6 @@ impl DatabaseArgs {
     }
 }
 
-/// Options of `migrate`.
-#[derive(Debug, Args)]
-pub(crate) struct MigrateArgs {
-    #[command(flatten)]
-    pub(crate) database: DatabaseArgs,
-    /// The database's own history, whose running span is sealed before a migration that changes exports
-    #[arg(long, value_name = "URL", env = "MESH_HISTORY_URL")]
-    pub(crate) history: Option<String>,
-}
-
 /// Options of `node`.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {

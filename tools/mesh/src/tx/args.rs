@@ -21,15 +21,49 @@ use crate::gateway::GatewayArgs;
   mesh tx demo faucet --asset VOTE --key my.key --wait")]
 pub(crate) enum TxCommand {
     /// Creates a key, writes it to a file that only its owner can read, and prints its public key
-    Keygen(KeygenArgs),
+    Keygen {
+        /// The file of the key
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Replace an existing FILE, whose key is lost
+        #[arg(long)]
+        force: bool,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Builds and signs a transaction, finds its proof of work and prints the body of its submission
     Sign(SignArgs),
     /// Submits the output of `sign`
-    Submit(SubmitArgs),
+    Submit {
+        /// The file with what `sign` printed
+        #[arg(value_name = "FILE", default_value = "-")]
+        file: PathBuf,
+        #[command(flatten)]
+        submission: SubmissionArgs,
+    },
     /// Asks the node whether it would accept the output of `sign`
-    Check(CheckArgs),
+    Check {
+        /// The file with what `sign` printed
+        #[arg(value_name = "FILE", default_value = "-")]
+        file: PathBuf,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+        /// Print the gateway's answer as a JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Prints the state of a transaction
-    Status(StatusArgs),
+    Status {
+        /// Hash of the transaction
+        #[arg(value_name = "HASH")]
+        hash: TxHash,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+        /// Print the gateway's answer as a JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Signs and submits a command that the demo network executes
     #[command(subcommand)]
     Demo(DemoCommand),
@@ -72,20 +106,6 @@ pub(crate) struct SendArgs {
     /// The last one, because its heading is that of all that follows.
     #[command(flatten)]
     pub(crate) signing: SigningArgs,
-}
-
-/// Options of `keygen`.
-#[derive(Debug, Args)]
-pub(crate) struct KeygenArgs {
-    /// The file of the key
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
-    /// Replace an existing FILE, whose key is lost
-    #[arg(long)]
-    pub(crate) force: bool,
-    /// Print a JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Options of `sign`.
@@ -164,16 +184,6 @@ pub(crate) struct WorkArgs {
     pub(crate) no_pow: bool,
 }
 
-/// Options of `submit`.
-#[derive(Debug, Args)]
-pub(crate) struct SubmitArgs {
-    /// The file with what `sign` printed
-    #[arg(value_name = "FILE", default_value = "-")]
-    pub(crate) file: PathBuf,
-    #[command(flatten)]
-    pub(crate) submission: SubmissionArgs,
-}
-
 /// How a transaction is submitted and followed.
 #[derive(Debug, Args)]
 pub(crate) struct SubmissionArgs {
@@ -189,32 +199,6 @@ pub(crate) struct SubmissionArgs {
     #[command(flatten)]
     pub(crate) gateway: GatewayArgs,
     /// Print the gateway's last answer as a JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Options of `check`.
-#[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
-    /// The file with what `sign` printed
-    #[arg(value_name = "FILE", default_value = "-")]
-    pub(crate) file: PathBuf,
-    #[command(flatten)]
-    pub(crate) gateway: GatewayArgs,
-    /// Print the gateway's answer as a JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Options of `status`.
-#[derive(Debug, Args)]
-pub(crate) struct StatusArgs {
-    /// Hash of the transaction
-    #[arg(value_name = "HASH")]
-    pub(crate) hash: TxHash,
-    #[command(flatten)]
-    pub(crate) gateway: GatewayArgs,
-    /// Print the gateway's answer as a JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -18,9 +18,7 @@ use proto_msgs::{
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use self::args::{
-    CheckArgs, DemoCommand, KeygenArgs, SendArgs, StatusArgs, SubmissionArgs, SubmitArgs, TxCommand,
-};
+use self::args::{DemoCommand, SendArgs, SubmissionArgs, TxCommand};
 use crate::{
     failure::{Failure, failed},
     gateway::{Gateway, GatewayArgs, GatewayError},
@@ -41,13 +39,11 @@ const SUBMIT_AGAIN_AFTER: Duration = Duration::from_secs(6);
 /// Runs the subcommand.
 pub(crate) async fn tx(command: TxCommand) -> Result<(), Failure> {
     match command {
-        TxCommand::Keygen(args) => keygen(&args),
+        TxCommand::Keygen { file, force, json } => keygen(&file, force, json),
         TxCommand::Sign(args) => sign::sign(args).await,
-        TxCommand::Submit(SubmitArgs { file, submission }) => {
-            until_stopped(submit(signed(&file)?, &submission)).await
-        }
-        TxCommand::Check(args) => until_stopped(check(&args)).await,
-        TxCommand::Status(args) => until_stopped(status(&args)).await,
+        TxCommand::Submit { file, submission } => until_stopped(submit(signed(&file)?, &submission)).await,
+        TxCommand::Check { file, gateway, json } => until_stopped(check(&file, &gateway, json)).await,
+        TxCommand::Status { hash, gateway, json } => until_stopped(status(&hash, &gateway, json)).await,
         TxCommand::Demo(command) => demo(command).await,
     }
 }
@@ -56,10 +52,10 @@ async fn until_stopped(work: impl Future<Output = Result<(), Failure>>) -> Resul
     run_until_stopped(&mut signals::watch()?, work, "stopped").await
 }
 
-fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
-    let public = key::make(&args.file, args.force)?.public();
-    match args.json {
-        true => print_json(&json!({"file": args.file, "publicKey": public})),
+fn keygen(file: &Path, replace: bool, as_json: bool) -> Result<(), Failure> {
+    let public = key::make(file, replace)?.public();
+    match as_json {
+        true => print_json(&json!({"file": file, "publicKey": public})),
         false => print(&public),
     }
 }
@@ -247,27 +243,27 @@ fn print_outcome(reply: &GetTransactionReply, as_json: bool) -> Result<(), Failu
     Ok(())
 }
 
-async fn check(args: &CheckArgs) -> Result<(), Failure> {
-    let request = CheckTransactionRequest { tx: Some(signed(&args.file)?) };
-    let reply = open(&args.gateway)?.post(&request).await;
-    let reply = reply.map_err(|error| unreachable(&error, &args.gateway))?;
-    if args.json {
+async fn check(file: &Path, at: &GatewayArgs, as_json: bool) -> Result<(), Failure> {
+    let request = CheckTransactionRequest { tx: Some(signed(file)?) };
+    let reply = open(at)?.post(&request).await;
+    let reply = reply.map_err(|error| unreachable(&error, at))?;
+    if as_json {
         print_json(&reply)?;
     }
     if !reply.success {
         return Err(refused(0, reply.code, &reply.data, &reply.log));
     }
-    if !args.json {
+    if !as_json {
         print("the node would take it")?;
     }
     Ok(())
 }
 
-async fn status(args: &StatusArgs) -> Result<(), Failure> {
-    let gateway = open(&args.gateway)?;
-    let reply: Result<GetTransactionReply, _> = gateway.get(&status_url(&gateway, &args.hash)).await;
-    let reply = reply.map_err(|error| unreachable(&error, &args.gateway))?;
-    if args.json {
+async fn status(hash: &TxHash, at: &GatewayArgs, as_json: bool) -> Result<(), Failure> {
+    let gateway = open(at)?;
+    let reply: Result<GetTransactionReply, _> = gateway.get(&status_url(&gateway, hash)).await;
+    let reply = reply.map_err(|error| unreachable(&error, at))?;
+    if as_json {
         return print_json(&reply);
     }
     let mut text = reply.status().as_str_name().to_owned();
