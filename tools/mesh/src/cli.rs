@@ -32,7 +32,6 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Starts everything: servers, services, and a demo network when there is no data; Ctrl-C stops it
@@ -165,7 +164,6 @@ The archive contains mesh, the services, completions, licences and SHA256SUMS. O
     Application,
 }
 
-/// The home of a mesh.
 #[derive(Debug, Args)]
 pub(crate) struct HomeArgs {
     /// Folder with all files of the mesh [default: .mesh in the checkout; outside of one, in the current folder]
@@ -189,7 +187,6 @@ pub(crate) const HTTP_PORT: u16 = 8080;
 /// The port for gRPC when none is given.
 pub(crate) const GRPC_PORT: u16 = 9090;
 
-/// The addresses of the edge.
 #[derive(Debug, Args)]
 pub(crate) struct PortArgs {
     /// Port for HTTP; 0 chooses a free one
@@ -212,7 +209,6 @@ pub(crate) struct PortArgs {
     pub(crate) keys: Option<PathBuf>,
 }
 
-/// Options of `up`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mesh up                                       a mesh with a simulated network
@@ -294,7 +290,6 @@ pub(crate) struct DemoArgs {
     pub(crate) demo_start: Option<u32>,
 }
 
-/// Options of `stop` and `start`.
 #[derive(Debug, Args)]
 pub(crate) struct ControlArgs {
     /// A service, postgres, nats-server, devnode, cometbft or application; with a number, that replica only
@@ -304,7 +299,6 @@ pub(crate) struct ControlArgs {
     pub(crate) home: HomeArgs,
 }
 
-/// Options of `doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mesh doctor                 this machine, and the mesh that runs on it
@@ -345,7 +339,6 @@ pub(crate) struct LaboratoryArgs {
     pub(crate) args: Vec<OsString>,
 }
 
-/// The completions of a shell.
 pub(crate) fn completions(shell: Shell) -> Vec<u8> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "mesh", &mut text);

@@ -18,7 +18,6 @@ use crate::{
 const DOWN_TIMEOUT: Duration = Duration::from_secs(20);
 const DOWN_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Lists the processes.
 pub(crate) async fn ps(home: &HomeArgs, as_json: bool) -> Result<(), Failure> {
     let home = home.home()?;
     let rows = match ask(&home, &Request::Ps).await {

@@ -100,7 +100,6 @@ impl<'a> Events<'a> {
     }
 }
 
-/// The pieces of a body.
 fn body(gateway: &Gateway, response: Response) -> impl Stream<Item = Result<bytes::Bytes, GatewayError>> {
     stream::try_unfold(response, async |mut response| {
         Ok(gateway.next(&mut response).await?.map(|piece| (piece, response)))

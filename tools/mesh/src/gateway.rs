@@ -31,17 +31,9 @@ const STRICT: HeaderValue = HeaderValue::from_static("handling=strict");
 #[derive(Debug)]
 pub(crate) enum GatewayError {
     /// There is no answer, or a broken one.
-    Unanswered {
-        /// The cause.
-        why: String,
-        /// The proxy that the request went through.
-        proxy: Option<ProxyAddress>,
-    },
-    /// An error answer.
+    Unanswered { why: String, proxy: Option<ProxyAddress> },
     Status {
-        /// Its status.
         status: StatusCode,
-        /// Its Retry-After.
         retry_after: Option<Duration>,
         /// Its body, when that is a gateway's.
         problem: Option<Problem>,
@@ -91,7 +83,6 @@ impl GatewayError {
 }
 
 impl fmt::Display for GatewayError {
-    /// The cause.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unanswered { why, proxy: Some(proxy) } => write!(f, "{why}, through {proxy}"),
@@ -119,7 +110,6 @@ pub(crate) fn reason(problem: &Problem) -> String {
     }
 }
 
-/// Options of a command that asks a gateway.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GatewayArgs {
     /// The gateway
@@ -131,13 +121,11 @@ pub(crate) struct GatewayArgs {
 }
 
 impl GatewayArgs {
-    /// The same client at this URL.
     pub(crate) fn at(self, url: Url) -> Self {
         Self { url, ..self }
     }
 }
 
-/// Reads the address of a gateway.
 fn base_url(text: &str) -> Result<Url, String> {
     let wrong = || {
         "write it as http://host:port or https://host, with a path when the gateway is below one".to_owned()
@@ -148,7 +136,6 @@ fn base_url(text: &str) -> Result<Url, String> {
     if ["http", "https"].contains(&url.scheme()) && is_plain { Ok(url) } else { Err(wrong()) }
 }
 
-/// The value of `Authorization` with a key.
 fn bearer(key: &str) -> Result<HeaderValue, String> {
     let key = key.trim();
     if key.is_empty() {
@@ -159,7 +146,6 @@ fn bearer(key: &str) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-/// A gateway.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     client: Client,
@@ -188,12 +174,10 @@ impl Gateway {
         Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned(), patience, proxy })
     }
 
-    /// The URL of an operation.
     pub(crate) fn url(&self, operation: &str) -> String {
         format!("{}{}", self.base, path_of(operation))
     }
 
-    /// Gets a URL and parses the answer.
     pub(crate) async fn get<R: DeserializeOwned>(&self, url: &str) -> Result<R, GatewayError> {
         self.parsed(self.read(url), url).await
     }
@@ -288,7 +272,6 @@ impl Gateway {
         GatewayError::Foreign(format!("{url} answers what {what}; check --url"))
     }
 
-    /// Adds the proxy to the cause of an error.
     pub(crate) fn through_proxy(&self, why: String) -> String {
         match &self.proxy {
             Some(proxy) => format!("{why}, through {proxy}"),
@@ -323,12 +306,10 @@ fn is_of_tls(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidData || inner.is_some_and(is_of_tls)
 }
 
-/// The error for an answer that is none of a gateway.
 pub(crate) fn foreign(url: &str) -> GatewayError {
     GatewayError::Foreign(format!("{url} answers what no gateway does; check --url"))
 }
 
-/// The HTTP path of an operation of the contract.
 fn path_of(operation: &str) -> String {
     let mut operations = Contract::get().operations().iter();
     operations.find(|row| row.name == operation).map(|row| row.template()).unwrap_or_default()

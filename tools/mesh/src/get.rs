@@ -14,7 +14,6 @@ use crate::{
 /// Longest time without an answer or its next piece, besides the time that the gateway waits for the block.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Options of `get`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mesh get '/api/v2/orders?partyId=ID&liveOnly=true'
@@ -34,7 +33,6 @@ pub(crate) struct GetArgs {
     wait: Option<u8>,
 }
 
-/// Prints the answer as the gateway gives it.
 pub(crate) async fn get(args: GetArgs) -> Result<(), Failure> {
     let GetArgs { read, gateway, at_block, wait } = args;
     let wrong = || Failure::usage("PATH makes no URL; write it as for curl");

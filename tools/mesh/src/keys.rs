@@ -31,10 +31,8 @@ use crate::{
 /// Longest wait for another command that changes the file.
 const LOCKED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Longest time for a connection to the bus.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// What to do with keys.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   mesh keys add bot --rate 100 --file keys.jsonl   prints the new key once; the file has only its SHA-256
@@ -111,7 +109,6 @@ pub(crate) struct UsageArgs {
     prefix: String,
 }
 
-/// Runs the subcommand.
 pub(crate) async fn keys(command: KeysCommand) -> Result<(), Failure> {
     match command {
         KeysCommand::Add(args) => add(args),

@@ -15,12 +15,10 @@ use futures_util::{
 };
 use tokio::runtime::Handle;
 
-/// Size of buffers for rows, bytes.
 pub(crate) const BUFFER_BYTES: usize = 1 << 20;
 
 type ZipFile = AsyncBufReader<AllowStdIo<File>>;
 
-/// The members of a ZIP.
 pub(crate) struct Members {
     archive: ZipArchiveReader<ZipFile>,
     runtime: Handle,
@@ -34,12 +32,10 @@ impl Members {
         Ok(Self { archive: runtime.block_on(archive)?, runtime })
     }
 
-    /// Their number.
     pub(crate) fn count(&self) -> usize {
         self.archive.cdrs().len()
     }
 
-    /// The name of a member.
     pub(crate) fn name(&self, number: usize) -> &str {
         self.archive.cdrs()[number].insecure_file_name.as_str().unwrap_or_default()
     }

@@ -9,7 +9,6 @@ use mesh_store::check_address;
 use super::{Consensus, DemoArgs, HomeArgs};
 use crate::failure::Failure;
 
-/// The database.
 #[derive(Debug, Args)]
 pub(crate) struct DatabaseArgs {
     /// The database
@@ -40,7 +39,6 @@ impl DatabaseArgs {
     }
 }
 
-/// Options of `node`.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
     #[command(flatten)]

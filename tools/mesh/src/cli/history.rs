@@ -6,7 +6,6 @@ use clap::{Args, Subcommand};
 
 use super::{HomeArgs, postgres_url};
 
-/// Options of `seal`.
 #[derive(Debug, Args)]
 pub(crate) struct SealArgs {
     #[command(flatten)]
@@ -28,7 +27,6 @@ pub(crate) struct SealArgs {
     pub(crate) json: bool,
 }
 
-/// What to do with sealed history.
 #[derive(Debug, Subcommand)]
 pub(crate) enum HistoryCommand {
     /// Checks every byte of every segment, its blocks, and the chain of the segments
@@ -37,7 +35,6 @@ pub(crate) enum HistoryCommand {
     Import(ImportArgs),
 }
 
-/// Options of `history verify`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
     /// A home, or the folder of the segments
@@ -51,7 +48,6 @@ pub(crate) struct VerifyArgs {
     pub(crate) json: bool,
 }
 
-/// Options of `history import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// A home, or the folder of the segments

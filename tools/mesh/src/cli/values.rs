@@ -10,12 +10,9 @@ use tokio_postgres::config::Host;
 
 use crate::processes::{APPLICATION, COMETBFT, DECODER, DEVNODE, NATS, POSTGRES};
 
-/// A number of replicas of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Count {
-    /// The service.
     pub(crate) service: &'static str,
-    /// How many.
     pub(crate) replicas: u32,
 }
 
@@ -34,7 +31,6 @@ impl FromStr for Count {
 /// A process or all processes of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// The name.
     pub(crate) name: String,
     /// The replica, or all.
     pub(crate) replica: Option<u32>,
@@ -81,7 +77,6 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Checks the address of a node's RPC.
 pub(crate) fn node_url(text: &str) -> Result<String, String> {
     text.parse::<NodeUrl>().map(|_| text.to_owned())
 }
@@ -104,7 +99,6 @@ pub(crate) fn postgres_url(text: &str) -> Result<String, String> {
     if env.mistakes().is_empty() { Ok(url) } else { Err(env.mistakes().join("; ")) }
 }
 
-/// Checks the name of a process.
 pub(crate) fn process_name(name: &str) -> Result<String, String> {
     let mut names = service_names();
     names.extend([POSTGRES, NATS, DEVNODE, COMETBFT, APPLICATION, DECODER]);

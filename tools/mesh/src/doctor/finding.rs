@@ -2,11 +2,9 @@
 
 use serde::Serialize;
 
-/// The outcome of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// Correct.
     Fine,
     /// Usable for now, or with limits.
     Warning,
@@ -14,12 +12,10 @@ pub(super) enum State {
     Wrong,
 }
 
-/// The finding of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     /// The subject of the check, in a word.
     pub(super) check: &'static str,
-    /// The outcome.
     pub(super) state: State,
     /// The observation.
     pub(super) says: String,
@@ -52,7 +48,6 @@ impl Fault {
 }
 
 impl Finding {
-    /// The finding of a check of this name.
     pub(super) fn of(check: &'static str, checked: Checked) -> Self {
         match checked {
             Ok(says) => Self { check, state: State::Fine, says, next: None },

@@ -115,7 +115,6 @@ impl Running {
         self.rows.iter().any(|row| row.service == process)
     }
 
-    /// The value of a variable of its services.
     fn variable(&self, name: &str) -> Option<&str> {
         self.variables.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }

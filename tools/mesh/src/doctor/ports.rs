@@ -34,7 +34,6 @@ pub(super) fn check(args: &DoctorArgs, last: Option<Ports>, running: &Running) -
     ]
 }
 
-/// Checks a port that the running mesh has opened.
 fn served(address: SocketAddr) -> Checked {
     match TcpStream::connect_timeout(&address, WITHIN) {
         Ok(_) => Ok(format!("{address} is served by the mesh that runs")),
@@ -45,7 +44,6 @@ fn served(address: SocketAddr) -> Checked {
     }
 }
 
-/// Checks a port that `mesh up` would open.
 fn free(host: IpAddr, port: u16, running: &Running) -> Checked {
     let error = match TcpListener::bind((host, port)) {
         Ok(_) if port == 0 => return Ok(format!("any free one of {host}")),

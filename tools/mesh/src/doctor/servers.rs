@@ -25,7 +25,6 @@ use super::{
 };
 use crate::{cli::DoctorArgs, up::backing::parts_of_bus};
 
-/// Timeout of one answer.
 const WITHIN: Duration = Duration::from_secs(5);
 /// Tolerated difference of two clocks, seconds.
 const CLOCKS_DIFFER: f64 = 5.0;
@@ -91,7 +90,6 @@ pub(super) async fn check_all(
     findings
 }
 
-/// Connects to the database.
 async fn database(url: &str) -> Result<Client, Fault> {
     match timeout(WITHIN, mesh_store::connect(url, "mesh doctor")).await {
         Ok(connected) => connected.map_err(|error| unreached(&error)),
@@ -288,7 +286,6 @@ fn lag(heads: &Heads) -> Option<Checked> {
     Some(if behind > BEHIND { Err(Fault::warning(says, next)) } else { Ok(says) })
 }
 
-/// Checks a service's readiness at its admin address.
 async fn service(row: &Row, admin: &str) -> Checked {
     let name = format!("{}-{}", row.service, row.replica);
     let answer = async { why_unready(&local_client()?, admin, WITHIN).await };

@@ -10,7 +10,6 @@ use proto_msgs::v2::Table;
 
 use crate::gateway::GatewayArgs;
 
-/// Options of `export`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   mesh export trades --from-block first --to-block last
@@ -63,11 +62,8 @@ fn column(text: &str) -> Result<String, Infallible> {
 /// A height, or one of the two ends of the sealed history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Height {
-    /// This one.
     At(u64),
-    /// The first block of the sealed history.
     First,
-    /// The last block of the sealed history.
     Last,
 }
 

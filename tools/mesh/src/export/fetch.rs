@@ -19,18 +19,15 @@ use crate::{
     terminal::print_line,
 };
 
-/// A completed download.
 #[derive(Debug)]
 pub(super) struct Downloaded {
     /// The path of the file; `None` for standard output.
     pub(super) file: Option<PathBuf>,
-    /// The gateway's description of the file.
     pub(super) info: FileInfo,
     /// Number of bytes that an earlier call had written.
     pub(super) resumed_from: u64,
 }
 
-/// One download.
 #[derive(Debug)]
 pub(super) struct Fetch {
     source: Source,
@@ -63,7 +60,6 @@ impl Fetch {
         }
     }
 
-    /// The sealed segments, with retries.
     pub(super) async fn segments(&mut self) -> Result<Vec<HistorySegment>, Failure> {
         loop {
             match self.source.segments().await {
@@ -181,7 +177,6 @@ impl Fetch {
         }
     }
 
-    /// Writes a permanent line.
     fn note(&self, text: &str) {
         self.progress.suspend(|| print_line(text));
     }

@@ -7,7 +7,6 @@ use super::args::Height;
 /// First and last height, both included.
 pub(super) type Span = (u64, u64);
 
-/// Resolves `first` and `last` to heights.
 pub(super) fn resolve_heights(from: Height, to: Height, segments: &[HistorySegment]) -> Result<Span, String> {
     let spans = || segments.iter().filter_map(span);
     let height = |height| match height {

@@ -32,7 +32,6 @@ use crate::{
     terminal::{print, print_json, print_line},
 };
 
-/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Outcome<'a> {
     file: &'a Path,
@@ -50,7 +49,6 @@ struct Outcome<'a> {
     resumed_from: u64,
 }
 
-/// Downloads a table.
 pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
     let source = Source::new(&args.gateway, Duration::from_secs(args.patience.into()))?;

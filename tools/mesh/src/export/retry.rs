@@ -9,7 +9,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Upper bound of a gateway's Retry-After.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// The retry state of one download.
 #[derive(Debug)]
 pub(super) struct RetryPolicy {
     most: u32,
@@ -47,7 +46,6 @@ impl RetryPolicy {
         })
     }
 
-    /// The limit of tries in a row without progress.
     pub(super) fn most(&self) -> u32 {
         self.most
     }

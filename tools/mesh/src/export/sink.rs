@@ -28,9 +28,7 @@ const READ_BYTES: usize = 1 << 20;
 pub(super) struct Sink {
     /// The unfinished file; `None` is standard output.
     part: Option<Part>,
-    /// Number of bytes written so far.
     pub(super) position: u64,
-    /// Their checksum.
     pub(super) crc32c: u32,
 }
 
@@ -41,12 +39,9 @@ struct Part {
     paths: Paths,
 }
 
-/// The paths of a download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Paths {
-    /// The complete file.
     pub(super) whole: PathBuf,
-    /// The unfinished file.
     pub(super) part: PathBuf,
 }
 
@@ -73,7 +68,6 @@ pub(super) fn check_output(whole: &Path, may_replace: bool) -> Result<(), Failur
 }
 
 impl Sink {
-    /// Standard output.
     pub(super) fn out() -> Self {
         Self { part: None, position: 0, crc32c: 0 }
     }
@@ -109,7 +103,6 @@ impl Sink {
         self.part.is_some()
     }
 
-    /// Discards what was written.
     pub(super) fn restart(&mut self) -> Result<(), Failure> {
         if self.position == 0 {
             return Ok(());
@@ -123,7 +116,6 @@ impl Sink {
         Ok(())
     }
 
-    /// Adds bytes.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         if let Some(part) = &mut self.part {
             part.file.write_all(bytes).map_err(|error| cannot_write(&part.paths.part, &error))?;
@@ -172,7 +164,6 @@ impl Sink {
 pub(super) struct Csv {
     /// Its columns in their order; `None` is all.
     pub(super) columns: Option<Vec<String>>,
-    /// Whether it goes to standard output.
     pub(super) out: bool,
 }
 

@@ -26,12 +26,9 @@ use crate::{
 const OFF_BOUNDARY: u32 = 240_012;
 const NOT_HELD: u32 = 240_013;
 
-/// The table and heights to download.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
-    /// The table.
     pub(super) table: Table,
-    /// First height.
     pub(super) from: u64,
     /// Last height, included.
     pub(super) to: u64,
@@ -44,9 +41,7 @@ pub(super) struct FileInfo {
     pub(super) name: Option<String>,
     /// The strong entity tag with its quotes.
     pub(super) etag: String,
-    /// Length of the complete file.
     pub(super) bytes: u64,
-    /// Checksum of the complete file.
     pub(super) crc32c: u32,
     /// Rows of the table, when the header is there.
     pub(super) rows: Option<u64>,
@@ -55,14 +50,12 @@ pub(super) struct FileInfo {
 /// An answer with the file or its rest as a body.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The description of the complete file.
     pub(super) info: FileInfo,
     /// The offset in the file at which the body begins.
     pub(super) from_byte: u64,
     response: Response,
 }
 
-/// A gateway.
 #[derive(Debug)]
 pub(super) struct Source(Gateway);
 
@@ -107,7 +100,6 @@ impl Source {
         Ok(Answer { info, from_byte, response })
     }
 
-    /// The next bytes of the body; `None` at its end.
     pub(super) async fn next(
         &self,
         answer: &mut Answer,
@@ -158,7 +150,6 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// The value of `filename="..."`.
 fn file_name(disposition: &str) -> Option<String> {
     let (_, rest) = disposition.split_once("filename=\"")?;
     Some(rest.split_once('"')?.0.to_owned())

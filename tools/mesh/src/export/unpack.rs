@@ -13,19 +13,15 @@ use crate::{
     zip::{BUFFER_BYTES, Members},
 };
 
-/// Why a ZIP was not unpacked.
 #[derive(Debug)]
 pub(super) enum UnpackError {
     /// No member has this column; those that there are.
     NoColumn(String, Vec<String>),
-    /// The ZIP cannot be read.
     Zip(Box<dyn Error + Send + Sync>),
-    /// The CSV cannot be written.
     Write(csv::Error),
 }
 
 impl UnpackError {
-    /// The failure of unpacking into `name`.
     pub(super) fn into_failure(self, name: &str) -> Failure {
         match self {
             Self::NoColumn(column, known) => no_column(&column, &known),

@@ -19,7 +19,6 @@ use crate::{
     up::backing::reach_postgres,
 };
 
-/// Imports a folder of segments.
 pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
     let segments = SegmentStore::open_folder(&args.folder)?;
     let list = segments.list().await?;

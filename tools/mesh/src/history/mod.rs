@@ -5,7 +5,6 @@ mod verify;
 
 use crate::{cli::HistoryCommand, failure::Failure};
 
-/// Runs the subcommand.
 pub(crate) async fn history(command: &HistoryCommand) -> Result<(), Failure> {
     match command {
         HistoryCommand::Verify(args) => verify::verify(args).await,

@@ -21,7 +21,6 @@ use crate::{
     zip::Members,
 };
 
-/// Verifies a folder of segments.
 pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     let segments = SegmentStore::open_folder(&args.folder)?;
     let verified = segments.verify_all(args.chain.as_deref(), |name, number, all| {

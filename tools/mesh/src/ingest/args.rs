@@ -6,7 +6,6 @@ use clap::{Args, Subcommand, ValueEnum, builder::NonEmptyStringValueParser};
 
 use crate::cli::{HomeArgs, node_url, postgres_url};
 
-/// What to do with blocks.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   mesh ingest record --node URL --from 1 --to 100 -o blocks.jsonl
@@ -45,7 +44,6 @@ pub(crate) enum DecoderArg {
     Events,
 }
 
-/// Options of `ingest decode`.
 #[derive(Debug, Args)]
 pub(crate) struct DecodeArgs {
     #[command(flatten)]
@@ -58,7 +56,6 @@ pub(crate) struct DecodeArgs {
     pub(crate) blocks: Option<PathBuf>,
 }
 
-/// Options of `ingest record`.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     #[command(flatten)]
@@ -74,7 +71,6 @@ pub(crate) struct RecordArgs {
     pub(crate) output: PathBuf,
 }
 
-/// Options of `ingest check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
@@ -90,7 +86,6 @@ pub(crate) struct CheckArgs {
     pub(crate) seed: u64,
 }
 
-/// Options of `ingest rows`.
 #[derive(Debug, Args)]
 pub(crate) struct RowsArgs {
     /// The file of the lines; `-` reads standard input

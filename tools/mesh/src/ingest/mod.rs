@@ -30,7 +30,6 @@ fn json_fault(error: &serde_json::Error) -> String {
     error.to_string().replace(" at line 1 column ", " at column ")
 }
 
-/// Runs the subcommand.
 pub(crate) async fn ingest(command: IngestCommand) -> Result<(), Failure> {
     match command {
         IngestCommand::Decode(args) => recorded::decode(&args).await,

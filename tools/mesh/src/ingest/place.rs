@@ -19,7 +19,6 @@ use crate::{
     failure::{Failure, failed},
 };
 
-/// Longest time for the connection to the bus.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// The variables of the service `ingest` of the mesh in the home.
@@ -47,7 +46,6 @@ impl Variables {
         self.variables.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.clone())
     }
 
-    /// The consensus node.
     pub(super) fn nodes(&self, given: Option<&str>) -> Result<Nodes, Failure> {
         let Some(urls) = given.map(str::to_owned).or_else(|| self.get("MESH_NODE_URL")) else {
             return Err(failed!("{}; name a consensus node with --node", self.missing));
@@ -57,7 +55,6 @@ impl Variables {
         Nodes::new(urls).map_err(|error| failed!("cannot make a client of the node: {error}"))
     }
 
-    /// A session of the database.
     pub(super) async fn store(&self, given: Option<&str>) -> Result<Appender, Failure> {
         let Some(url) = given.map(str::to_owned).or_else(|| self.get("MESH_DATABASE_URL")) else {
             return Err(failed!("{}; name a database with --postgres", self.missing));

@@ -70,7 +70,6 @@ pub(super) async fn record(args: &RecordArgs) -> Result<(), Failure> {
     }
 }
 
-/// Writes blocks as lines.
 async fn write(nodes: &Nodes, heights: RangeInclusive<u64>, output: impl io::Write) -> Result<(), Failure> {
     let mut output = BufWriter::new(output);
     let mut blocks = fetch_all(nodes, heights);

@@ -100,7 +100,6 @@ fn read(path: &Path, sender: &mpsc::Sender<(usize, io::Result<String>)>) {
 struct Writer {
     store: Appender,
     chain_id: String,
-    /// The newest stored block.
     head: Option<StoredHead>,
     /// Blocks that are not stored so far, with the numbers of their lines and the heads that they make.
     waiting: Vec<(usize, NewBlock, StoredHead)>,

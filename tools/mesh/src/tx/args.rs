@@ -11,7 +11,6 @@ use proto_msgs::v2::{SubmissionType, TxVersion};
 
 use crate::gateway::GatewayArgs;
 
-/// What to do with a transaction.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   mesh tx keygen my.key
@@ -108,7 +107,6 @@ pub(crate) struct SendArgs {
     pub(crate) signing: SigningArgs,
 }
 
-/// Options of `sign`.
 #[derive(Debug, Args)]
 pub(crate) struct SignArgs {
     /// The command to be signed.

@@ -16,7 +16,6 @@ use crate::{
     keys::followed,
 };
 
-/// Limit of the length of a key file, bytes.
 const LONGEST_FILE: u64 = 4096;
 
 #[derive(Deserialize, Serialize)]
@@ -26,7 +25,6 @@ struct KeyFile {
     secret_key: String,
 }
 
-/// Makes a key, writes it and returns it.
 pub(super) fn make(path: &Path, replace: bool) -> Result<Key, Failure> {
     let seed: [u8; 32] = rand::rng().random();
     let key = Key::from_seed(&seed);
@@ -43,7 +41,6 @@ pub(super) fn make(path: &Path, replace: bool) -> Result<Key, Failure> {
     Ok(key)
 }
 
-/// Reads a key.
 pub(super) fn read(path: &Path) -> Result<Key, Failure> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LONGEST_FILE).read_to_string(&mut text));

@@ -36,7 +36,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(300);
 /// node at its word.
 const SUBMIT_AGAIN_AFTER: Duration = Duration::from_secs(6);
 
-/// Runs the subcommand.
 pub(crate) async fn tx(command: TxCommand) -> Result<(), Failure> {
     match command {
         TxCommand::Keygen { file, force, json } => keygen(&file, force, json),

@@ -37,7 +37,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Timeout of a server's start, long because it may recover after a crash.
 const SERVER_PATIENCE: Duration = Duration::from_secs(30 * 60);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
-/// Timeout of one readiness probe.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 /// Pause between two checks of whether the database server waits for its sessions.
 const SHUTDOWN_LOOK_PAUSE: Duration = Duration::from_secs(1);
@@ -62,7 +61,6 @@ pub async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Program
     Ok(Programs { postgres, nats })
 }
 
-/// A supervisor with the restart rule of a mesh.
 pub(crate) fn supervisor() -> Result<Supervisor, Failure> {
     Supervisor::new(RestartRule::default()).map_err(|error| cannot("watch processes", &error))
 }
@@ -129,7 +127,6 @@ pub async fn start_nats(
     Ok(bus)
 }
 
-/// Starts a server and waits until it is ready.
 async fn start(
     home: &Home,
     supervisor: &Supervisor,
@@ -188,7 +185,6 @@ fn end_of_log(home: &Home, process: &str) -> String {
     format!("see its log {}{last}", log.display())
 }
 
-/// Makes sure that a named database server answers.
 pub(crate) async fn reach_postgres(url: &str) -> Result<(), Failure> {
     let cause = match timeout(ANSWER_PATIENCE, mesh_store::connect(url, "mesh")).await {
         Ok(Ok(_)) => return Ok(()),

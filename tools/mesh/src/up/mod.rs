@@ -123,7 +123,6 @@ pub(crate) async fn up(mut args: UpArgs) -> Result<(), Failure> {
     outcome
 }
 
-/// A mesh that is starting or running.
 struct Mesh {
     args: UpArgs,
     home: Home,
@@ -135,7 +134,6 @@ struct Mesh {
     supervisor: Supervisor,
 }
 
-/// The consensus node of a mesh.
 enum Node {
     /// The development node, on this port.
     Development(ReservedPort),
@@ -164,7 +162,6 @@ impl Node {
         }
     }
 
-    /// The names of its processes.
     fn names(&self) -> &'static [&'static str] {
         match self {
             Self::Development(_) => &[DEVNODE],
@@ -246,7 +243,6 @@ impl Mesh {
         Ok(Backing { database, bus })
     }
 
-    /// The services of this mesh.
     fn running(&self) -> impl Iterator<Item = &'static Service> {
         let stores_blocks = self.args.stores_blocks();
         SERVICES.iter().filter(move |service| stores_blocks || service.name != INGEST)
@@ -314,7 +310,6 @@ impl Mesh {
         }
     }
 
-    /// Starts the node, unless it runs already.
     fn start_node(&self) -> Result<(), Failure> {
         let env = self.args.env.clone();
         match &self.node {

@@ -23,7 +23,6 @@ use crate::{
 const MIGRATED_WITHIN: Duration = Duration::from_secs(3600);
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Runs until a stop signal.
 pub(crate) async fn node(args: NodeArgs) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
     let url = args.database.url()?;

@@ -8,7 +8,6 @@ use crate::terminal::{self, is_interactive};
 
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Shows the status until dropped.
 pub(super) async fn show(supervisor: &Supervisor) -> Infallible {
     if !is_interactive() {
         return std::future::pending().await;

@@ -7,7 +7,6 @@ use reqwest::Url;
 
 use crate::gateway::GatewayArgs;
 
-/// Options of `watch`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mesh watch /blockchain/height
@@ -28,10 +27,8 @@ pub(crate) struct WatchArgs {
     pub(crate) json: bool,
 }
 
-/// Path and query of a read, or its full URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReadPath {
-    /// A full URL.
     Whole(Url),
     /// A path at the gateway of `--url`, without the first slash.
     Path(String),

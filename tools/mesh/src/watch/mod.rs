@@ -57,7 +57,6 @@ pub(crate) async fn watch(args: WatchArgs) -> Result<(), Failure> {
     }
 }
 
-/// A watched read.
 struct Watch<'a> {
     gateway: &'a Gateway,
     url: &'a str,
@@ -65,7 +64,6 @@ struct Watch<'a> {
     /// Remaining events, if they are counted.
     left: Option<NonZeroU64>,
     pauses: Pauses,
-    /// The newest height received.
     height: Option<u64>,
     /// Whether the gateway has sent events.
     has_begun: bool,
@@ -73,7 +71,6 @@ struct Watch<'a> {
     is_lost: bool,
 }
 
-/// Why a stream ended.
 enum End {
     /// The gateway ended the stream, as before it stops, or the stream broke.
     Lost(Option<GatewayError>),

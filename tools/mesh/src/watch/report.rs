@@ -10,7 +10,6 @@ use crate::{
     gateway::{GatewayError, foreign, reason},
 };
 
-/// The output for one event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Printed {
     /// For standard output.
@@ -19,7 +18,6 @@ pub(super) struct Printed {
     pub(super) note: Option<String>,
 }
 
-/// The report of one watch.
 #[derive(Debug)]
 pub(super) struct Report {
     url: String,
@@ -35,7 +33,6 @@ struct LastState {
 }
 
 impl Report {
-    /// A report on this URL.
     pub(super) fn new(url: &str, as_json: bool) -> Self {
         Self { url: url.to_owned(), as_json, reads: BTreeMap::new() }
     }
