@@ -42,7 +42,6 @@ struct StoredBlock {
 /// the network at the newest block of the store.
 ///
 /// # Errors
-///
 /// When the plan is not usable, the store is of another network, or the database fails.
 pub async fn write_history(
     url: &str,

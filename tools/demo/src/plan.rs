@@ -62,7 +62,6 @@ impl Plan {
     /// Checks that the numbers are in their ranges.
     ///
     /// # Errors
-    ///
     /// [`DemoError::Plan`] when a number is out of its range.
     pub fn check(&self) -> Result<(), DemoError> {
         let rules = [

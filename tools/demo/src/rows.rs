@@ -53,7 +53,6 @@ impl Rows {
     /// Writes the rows of whole blocks into a store.
     ///
     /// # Errors
-    ///
     /// The store does not take the rows, or is gone.
     pub async fn write(&self, writer: &BlockWriter<'_>) -> Result<(), LoadError> {
         for (table, records) in &self.0 {

@@ -42,7 +42,6 @@ impl Simulator {
     /// A network without blocks.
     ///
     /// # Errors
-    ///
     /// [`DemoError::Plan`] when the plan is not usable.
     pub fn new(plan: Plan) -> Result<Self, DemoError> {
         plan.check()?;
@@ -124,7 +123,6 @@ impl Simulator {
     /// The state as bytes.
     ///
     /// # Errors
-    ///
     /// The state has no JSON form, which only an error in this crate can cause.
     pub fn save(&self) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(&(FORMAT, self))

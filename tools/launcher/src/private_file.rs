@@ -13,7 +13,6 @@ use tempfile::NamedTempFile;
 /// unchanged. One that is there is replaced only with `may_replace`.
 ///
 /// # Errors
-///
 /// The path names no file, the folder cannot be written, or the file is there.
 pub fn write_private(file: &Path, text: &[u8], may_replace: bool) -> io::Result<()> {
     // The umask may have taken rights from the owner.
@@ -24,7 +23,6 @@ pub fn write_private(file: &Path, text: &[u8], may_replace: bool) -> io::Result<
 /// Replaces a file as [`write_private`] does, with the owner and the permissions of `before`.
 ///
 /// # Errors
-///
 /// As [`write_private`], or this user may not give a file to that owner.
 pub fn rewrite(file: &Path, text: &[u8], before: &Metadata) -> io::Result<()> {
     let make_like = |fresh: &File| {

@@ -9,7 +9,6 @@ use tokio::process::{Child, Command};
 /// otherwise outlive its cargo.
 ///
 /// # Errors
-///
 /// The program cannot be started.
 pub async fn run(command: Command) -> io::Result<ExitStatus> {
     run_with(command, async |_| ()).await.map(|(status, ())| status)
@@ -18,7 +17,6 @@ pub async fn run(command: Command) -> io::Result<ExitStatus> {
 /// Like [`run`], with a future over the child that is awaited before the child's end.
 ///
 /// # Errors
-///
 /// The program cannot be started.
 pub async fn run_with<T>(
     mut command: Command,

@@ -91,7 +91,6 @@ impl fmt::Debug for Ready {
 /// An HTTP client for processes of this machine: no proxy, no certificates, answers within two seconds.
 ///
 /// # Errors
-///
 /// The client cannot be made.
 pub fn local_client() -> Result<reqwest::Client, reqwest::Error> {
     reqwest::Client::builder()
@@ -105,7 +104,6 @@ pub fn local_client() -> Result<reqwest::Client, reqwest::Error> {
 /// Why a process is not ready, by `/readyz` of its admin URL; `None` = it is ready.
 ///
 /// # Errors
-///
 /// It does not answer within this time.
 pub async fn why_unready(
     client: &reqwest::Client,

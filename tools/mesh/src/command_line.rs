@@ -12,7 +12,6 @@ use crate::failure::Failure;
 /// Parses the arguments of this process. `None` after `--help` or `--version`, which is printed here.
 ///
 /// # Errors
-///
 /// The arguments do not parse; exit code 2.
 pub fn command_line<C: Parser>() -> Result<Option<C>, Failure> {
     let command = without_empty_variables(C::command());

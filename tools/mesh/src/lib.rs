@@ -44,10 +44,6 @@ pub fn run() -> ExitCode {
 }
 
 /// Runs a future to its end on a new tokio runtime with two worker threads.
-///
-/// # Errors
-///
-/// The runtime cannot start, or the future fails.
 pub fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     mesh_chassis::install_tls_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread()

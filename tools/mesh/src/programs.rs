@@ -14,10 +14,6 @@ pub(crate) fn own() -> Result<PathBuf, Failure> {
 }
 
 /// The path of a program in the folder of the running program.
-///
-/// # Errors
-///
-/// There is no such file.
 pub fn beside(name: &str) -> Result<PathBuf, Failure> {
     let running = own()?;
     let program = running.with_file_name(name);
@@ -32,10 +28,6 @@ pub fn beside(name: &str) -> Result<PathBuf, Failure> {
 }
 
 /// The folder with the programs of all services.
-///
-/// # Errors
-///
-/// One of them is missing.
 pub fn services() -> Result<PathBuf, Failure> {
     let mut folder = PathBuf::new();
     for service in SERVICES {

@@ -5,10 +5,6 @@ use mesh_chassis::StopSignals;
 use crate::failure::{Failure, cannot};
 
 /// Handlers of the stop signals.
-///
-/// # Errors
-///
-/// The system refuses a handler.
 pub fn watch() -> Result<StopSignals, Failure> {
     StopSignals::watch().map_err(|error| cannot("watch for signals", &error))
 }

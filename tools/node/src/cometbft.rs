@@ -56,7 +56,6 @@ impl CometbftNode {
     /// Finds the program and reserves ports; without an address for the RPC, any free one.
     ///
     /// # Errors
-    ///
     /// CometBFT is not installed, or there is no free port.
     pub fn reserve(rpc: Option<SocketAddr>) -> Result<Self, NodeError> {
         let program = find_cometbft().ok_or_else(|| {
@@ -85,7 +84,6 @@ impl CometbftNode {
     /// CometBFT's first block does not name; empty when it begins at height 1.
     ///
     /// # Errors
-    ///
     /// The store cannot be read or has no chain id for CometBFT, or the folder cannot be made.
     pub async fn prepare(
         &self,

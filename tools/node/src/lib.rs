@@ -41,7 +41,6 @@ pub const APPLICATION: &str = "application";
 /// ([`prepare_devnode`]).
 ///
 /// # Errors
-///
 /// A variable is wrong, or the node cannot start.
 pub async fn run_devnode(stop: impl Future<Output = ()>) -> Result<(), NodeError> {
     run(Config::read(Vec::new())?, stop).await
@@ -50,7 +49,6 @@ pub async fn run_devnode(stop: impl Future<Output = ()>) -> Result<(), NodeError
 /// Runs the development node in this process for a home, as [`run_devnode`] does.
 ///
 /// # Errors
-///
 /// As [`run_devnode`].
 pub async fn run_devnode_in(
     home: &Home,
@@ -89,7 +87,6 @@ async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), NodeE
 /// CometBFT, as the development node does for itself.
 ///
 /// # Errors
-///
 /// A variable is wrong, no socket is inherited, or the file of its blocks cannot be opened.
 pub async fn run_application(stop: impl Future<Output = ()>) -> Result<(), NodeError> {
     let config = Config::read(Vec::new())?;

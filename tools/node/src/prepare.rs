@@ -23,7 +23,6 @@ pub(crate) fn devnode_file(home: &Home) -> PathBuf {
 /// Prepares the chain file of a home's development node.
 ///
 /// # Errors
-///
 /// The store or the file cannot be read, or the file cannot be made.
 pub async fn prepare_devnode(
     home: &Home,

@@ -24,7 +24,6 @@ const USUAL_GO: &str = "/usr/local/go/bin";
 /// message before slow steps.
 ///
 /// # Errors
-///
 /// The reason why it is not there, as a clause.
 pub async fn find_or_install_cometbft(root: &Path, progress: impl Fn(&str)) -> Result<PathBuf, String> {
     if let Some(found) = find_cometbft() {

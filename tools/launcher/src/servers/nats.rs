@@ -167,7 +167,6 @@ impl Nats {
 /// Waits for the greeting with which a nats-server meets a new connection to `host:port`.
 ///
 /// # Errors
-///
 /// Nothing listens there, or something else.
 pub async fn nats_greeting(address: &str) -> std::io::Result<()> {
     let mut connection = TcpStream::connect(address).await?;

@@ -24,7 +24,6 @@ const WITHIN: Duration = Duration::from_secs(5 * 60);
 /// Finds a Python with the decoder's requirements, or installs them below the target folder of the checkout `root`.
 ///
 /// # Errors
-///
 /// The reason why there is none, as a clause.
 pub(super) async fn find_or_install_python(root: &Path, log: &Path) -> Result<PathBuf, String> {
     let built = env::current_exe().ok().and_then(|program| build_location(&program));

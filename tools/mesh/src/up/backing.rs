@@ -52,7 +52,6 @@ pub struct Programs {
 /// Finds or installs the programs, in sequence because a package manager locks its database.
 ///
 /// # Errors
-///
 /// A program is not on this machine and cannot be installed.
 pub async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Programs, Failure> {
     let log = home.log("install", 0);
@@ -68,7 +67,6 @@ pub(crate) fn supervisor() -> Result<Supervisor, Failure> {
 /// Starts a private database server. Returns its addresses once it answers and its users exist.
 ///
 /// # Errors
-///
 /// Its data cannot be served, or it does not become ready.
 pub async fn start_postgres(
     home: &Home,
@@ -107,7 +105,6 @@ pub async fn start_postgres(
 /// answers.
 ///
 /// # Errors
-///
 /// Its folder cannot be written, or it does not become ready.
 pub async fn start_nats(
     home: &Home,
