@@ -40,13 +40,8 @@ pub enum ControlError {
     #[error("no mesh runs in {0}; start one with `mesh up --home {0}`")]
     NotRunning(PathBuf),
     /// The socket cannot be used.
-    #[error("cannot use the control socket in {folder}: {source}")]
-    Socket {
-        /// The folder of the socket.
-        folder: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    #[error("cannot use the control socket in {0}: {1}")]
+    Socket(PathBuf, #[source] io::Error),
     /// The mesh did not answer in time, or ended before it answered.
     #[error("the mesh in {0} did not answer; see the log {1}")]
     NoAnswer(PathBuf, PathBuf),
@@ -55,7 +50,7 @@ pub enum ControlError {
 impl ControlError {
     /// Whether the user may not enter the folder of the socket.
     pub fn is_denied(&self) -> bool {
-        matches!(self, Self::Socket { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+        matches!(self, Self::Socket(_, error) if error.kind() == io::ErrorKind::PermissionDenied)
     }
 }
 
@@ -126,7 +121,7 @@ impl Drop for ControlSocket {
 
 fn listen(home: &Home) -> Result<UnixListener, ControlError> {
     let path = home.run().join(SOCKET);
-    let failed = |source| ControlError::Socket { folder: home.run(), source };
+    let failed = |error| ControlError::Socket(home.run(), error);
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
@@ -158,7 +153,7 @@ async fn answer_one(stream: UnixStream, supervisor: &Supervisor) -> io::Result<(
 /// No mesh runs there, or it gives no answer in time.
 pub async fn ask(home: &Home, request: &Request) -> Result<Answer, ControlError> {
     let path = home.run().join(SOCKET);
-    let failed = |source| ControlError::Socket { folder: home.run(), source };
+    let failed = |error| ControlError::Socket(home.run(), error);
     let not_running = || ControlError::NotRunning(home.root().to_owned());
     let no_answer = || ControlError::NoAnswer(home.root().to_owned(), home.logs());
     let nobody = |error: io::Error| match error.kind() {

@@ -33,21 +33,11 @@ pub enum HomeError {
     )]
     OfSudoCaller(PathBuf),
     /// The folder or a file in it cannot be used.
-    #[error("cannot use {path}: {source}; give a folder that can be written with --home")]
-    Unusable {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    #[error("cannot use {0}: {1}; give a folder that can be written with --home")]
+    Unusable(PathBuf, #[source] io::Error),
     /// The state file is not what this program wrote.
-    #[error("{path} cannot be understood ({source}); remove the home folder to start afresh")]
-    SavedState {
-        /// The state file.
-        path: PathBuf,
-        /// Why not.
-        source: serde_json::Error,
-    },
+    #[error("{0} cannot be understood ({1}); remove the home folder to start afresh")]
+    SavedState(PathBuf, #[source] serde_json::Error),
 }
 
 /// What the database of a home was filled with.
@@ -255,8 +245,9 @@ impl Home {
     pub fn saved_state(&self) -> Result<SavedState, HomeError> {
         let path = self.state_file();
         match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text)
-                .map_err(|source| HomeError::SavedState { path: path.clone(), source }),
+            Ok(text) => {
+                serde_json::from_slice(&text).map_err(|error| HomeError::SavedState(path.clone(), error))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(SavedState::default()),
             Err(source) => Err(unusable(&path, source)),
         }
@@ -268,8 +259,7 @@ impl Home {
     /// The file cannot be written.
     pub fn save_state(&self, state: &SavedState) -> Result<(), HomeError> {
         let path = self.state_file();
-        let text = serde_json::to_vec(state)
-            .map_err(|source| HomeError::SavedState { path: path.clone(), source })?;
+        let text = serde_json::to_vec(state).map_err(|error| HomeError::SavedState(path.clone(), error))?;
         write_private(&path, &text, true).map_err(|source| unusable(&path, source))
     }
 
@@ -279,7 +269,7 @@ impl Home {
 }
 
 fn unusable(path: &Path, source: io::Error) -> HomeError {
-    HomeError::Unusable { path: path.to_owned(), source }
+    HomeError::Unusable(path.to_owned(), source)
 }
 
 #[cfg(test)]

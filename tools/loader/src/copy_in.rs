@@ -55,18 +55,13 @@ pub(crate) async fn copy_in(
     if let Some(sequence) = blocks {
         reader = reader.watch_blocks(names, sequence);
     }
-    let refused = |place: String, fault: BlockFault| LoadError::BadFile {
-        file: file.to_owned(),
-        place: Some(place),
-        reason: fault.to_string(),
-    };
+    let refused = |place: String, fault: BlockFault| LoadError::bad_file(file, Some(place), fault);
     let check_value = |reader: &RecordReader| match reader.bad_value() {
         None => Ok(()),
-        Some(BadValue { line, column, value, reason }) => Err(LoadError::BadFile {
-            file: file.to_owned(),
-            place: Some(format!("line {line}, column {}", names[*column])),
-            reason: format!("{reason}: {value:?}"),
-        }),
+        Some(BadValue { line, column, value, reason }) => {
+            let place = format!("line {line}, column {}", names[*column]);
+            Err(LoadError::bad_file(file, Some(place), format!("{reason}: {value:?}")))
+        }
     };
     let sink: CopyInSink<Bytes> =
         transaction.copy_in(&statement).await.map_err(|error| bad_row(file, error))?;
@@ -100,8 +95,7 @@ pub(crate) fn check_count(file: &str, read: u64, stored: u64) -> Result<(), Load
     if read == stored {
         return Ok(());
     }
-    let reason = format!("the database stored {stored} of its {read} rows");
-    Err(LoadError::BadFile { file: file.to_owned(), place: None, reason })
+    Err(LoadError::bad_file(file, None, format!("the database stored {stored} of its {read} rows")))
 }
 
 /// The error of a COPY: a row that does not fit, or a failure of the server.
@@ -118,7 +112,7 @@ pub(crate) fn bad_row(file: &str, error: Error) -> LoadError {
         }
         _ => message,
     };
-    LoadError::BadFile { file: file.to_owned(), place: cause.where_().and_then(location), reason }
+    LoadError::bad_file(file, cause.where_().and_then(location), reason)
 }
 
 /// An identifier as SQL text.

@@ -1,6 +1,6 @@
 //! Errors of migrations and of bulk loads. A variant names the step that failed; the cause is its source.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use mesh_store::error::StoreError;
 
@@ -10,69 +10,36 @@ pub enum LoadError {
     /// No connection, or a statement failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A migration failed, or the database has other migrations with the same numbers.
+    /// A migration failed, or the database has other migrations with the same numbers. The cause names the migration.
     #[error("migrating the database failed")]
-    Migrate {
-        /// The migration library's error; it names the migration.
-        source: refinery::Error,
-    },
-    /// The database has not got every migration that this build needs.
-    #[error("the database lacks migration {}: migrate it first", missing.join(", "))]
-    SchemaBehind {
-        /// The migrations that are missing, oldest first, as in `V1__exportable_tables`.
-        missing: Vec<String>,
-    },
-    /// The tables cannot be made in this database.
-    #[error("{reason}")]
-    Unsuitable {
-        /// Why not, and what to do.
-        reason: String,
-    },
-    /// Migrations are applied, and tables that they create are not there.
+    Migrate(#[source] refinery::Error),
+    /// The database lacks these migrations that this build needs, oldest first, as in `V1__exportable_tables`.
+    #[error("the database lacks migration {}: migrate it first", .0.join(", "))]
+    SchemaBehind(Vec<String>),
+    /// The tables cannot be made in this database, for this reason.
+    #[error("{0}")]
+    Unsuitable(String),
+    /// Migrations are applied, and these tables that they create are not there, sorted.
     #[error(
         "the database lacks {}, which applied migrations created: restore the database from a back-up, or migrate an empty one",
-        tables.join(", ")
+        .0.join(", ")
     )]
-    TablesDropped {
-        /// The tables that are missing, sorted.
-        tables: Vec<String>,
-    },
+    TablesDropped(Vec<String>),
     /// A file or folder cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file or folder.
-        path: PathBuf,
-        /// The operating system's error.
-        source: std::io::Error,
-    },
+    #[error("cannot read {}", .0.display())]
+    Read(PathBuf, #[source] std::io::Error),
     /// A folder to load holds no CSV file that belongs to a table.
-    #[error("no CSV file in {} is named like a table", dir.display())]
-    NothingToLoad {
-        /// The folder.
-        dir: PathBuf,
-    },
-    /// A load needs empty tables, and these are not.
-    #[error("a load needs empty tables, but there are rows in {}", tables.join(", "))]
-    NotEmpty {
-        /// The tables that hold rows, sorted.
-        tables: Vec<String>,
-    },
+    #[error("no CSV file in {} is named like a table", .0.display())]
+    NothingToLoad(PathBuf),
+    /// A load needs empty tables, and these are not, sorted.
+    #[error("a load needs empty tables, but there are rows in {}", .0.join(", "))]
+    NotEmpty(Vec<String>),
     /// The text of a member of a segment cannot be read.
-    #[error("{member} cannot be read")]
-    Text {
-        /// Segment and member.
-        member: String,
-        /// The reader's error.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The database holds other rows than a segment to import.
-    #[error("the database does not agree with {segment}: {what}")]
-    Disagrees {
-        /// The segment.
-        segment: String,
-        /// The difference.
-        what: String,
-    },
+    #[error("{0} cannot be read")]
+    Text(String, #[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The database holds other rows than a segment to import: the segment, and the difference.
+    #[error("the database does not agree with {0}: {1}")]
+    Disagrees(String, String),
     /// Another session writes to a table that a load needs for itself.
     #[error("another session is writing to the tables to load, try again when it is done")]
     Busy,
@@ -89,6 +56,11 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// A [`LoadError::BadFile`] of a place, or of the whole file.
+    pub(crate) fn bad_file(file: &str, place: Option<String>, reason: impl fmt::Display) -> Self {
+        Self::BadFile { file: file.to_owned(), place, reason: reason.to_string() }
+    }
+
     /// Wraps a driver's error with the step that failed, for `map_err`.
     pub(crate) fn in_step(step: &'static str) -> impl Fn(tokio_postgres::Error) -> Self {
         move |source| StoreError::Database { step, source }.into()

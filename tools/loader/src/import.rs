@@ -97,7 +97,7 @@ impl ImportSession {
         check_triggers(&client).await?;
         let schema = schema::state(&client).await?;
         if !schema.is_ready() {
-            return Err(LoadError::SchemaBehind { missing: schema.missing });
+            return Err(LoadError::SchemaBehind(schema.missing));
         }
         let (catalog, keys) = (catalog(&client).await?, primary_keys(&client).await?);
         Ok(Self { client, schema, catalog, keys, filled: BTreeSet::new() })
@@ -138,7 +138,7 @@ impl ImportSession {
         let chain: String = within(STEP, transaction.query_one("SELECT id FROM chain", &[])).await?.get(0);
         if chain != span.chain_id {
             let what = format!("it holds the chain {chain:?}, the segment {:?}", span.chain_id);
-            return Err(LoadError::Disagrees { segment: span.segment, what });
+            return Err(LoadError::Disagrees(span.segment, what));
         }
         Ok(SegmentImport {
             transaction,
@@ -202,15 +202,14 @@ impl SegmentImport<'_> {
         let joined = (low - i64::from(around.get::<_, bool>(0)), high + i64::from(around.get::<_, bool>(1)));
         match first_fault(&self.transaction, BLOCKS, Some(joined)).await? {
             None => Ok(()),
-            Some(fault) => Err(LoadError::BadFile {
-                file: format!("{BLOCKS} of {}", self.span.segment),
-                place: Some(format!("height {}", fault.height())),
-                reason: fault.to_string(),
-            }),
+            Some(fault) => {
+                let file = format!("{BLOCKS} of {}", self.span.segment);
+                Err(LoadError::bad_file(&file, Some(format!("height {}", fault.height())), fault))
+            }
         }
     }
 
     fn disagrees(&self, what: impl Into<String>) -> LoadError {
-        LoadError::Disagrees { segment: self.span.segment.clone(), what: what.into() }
+        LoadError::Disagrees(self.span.segment.clone(), what.into())
     }
 }

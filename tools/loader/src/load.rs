@@ -92,7 +92,7 @@ pub async fn load_folder(
     check_triggers(&client).await?;
     let schema = schema::state(&client).await?;
     if !schema.is_ready() {
-        return Err(LoadError::SchemaBehind { missing: schema.missing });
+        return Err(LoadError::SchemaBehind(schema.missing));
     }
     let transaction = client.transaction().await.map_err(LoadError::in_step("beginning the load"))?;
     // Overrides the settings of server and role: no time limit for the load, but one for waiting behind
@@ -153,14 +153,10 @@ async fn check_blocks_of(transaction: &Transaction<'_>, source: &Source) -> Resu
     let found = transaction.query_opt(&of_none, &[]).await;
     match found.map_err(LoadError::in_step("looking for the blocks of the loaded rows"))? {
         None => Ok(()),
-        Some(row) => Err(LoadError::BadFile {
-            file: source.file.clone(),
-            place: None,
-            reason: match is_state {
-                true => format!("no block is as late as {}", row.get::<_, String>(0)),
-                false => format!("no block has the block_time {}", row.get::<_, String>(0)),
-            },
-        }),
+        Some(row) => {
+            let what = if is_state { "no block is as late as" } else { "no block has the block_time" };
+            Err(LoadError::bad_file(&source.file, None, format!("{what} {}", row.get::<_, String>(0))))
+        }
     }
 }
 
@@ -195,5 +191,5 @@ async fn lock_empty_tables(
             filled.push(table.to_owned());
         }
     }
-    if filled.is_empty() { Ok(()) } else { Err(LoadError::NotEmpty { tables: filled }) }
+    if filled.is_empty() { Ok(()) } else { Err(LoadError::NotEmpty(filled)) }
 }

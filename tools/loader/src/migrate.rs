@@ -68,7 +68,7 @@ async fn check_database(client: &Client) -> Result<(), LoadError> {
     } else {
         return Ok(());
     };
-    Err(LoadError::Unsuitable { reason })
+    Err(LoadError::Unsuitable(reason))
 }
 
 async fn migrate_with<E: From<LoadError>>(
@@ -114,7 +114,7 @@ fn migrate_locked<'a>(
         if before.applied > 0 {
             accept_corrected(&runner, client).await?;
         }
-        let report = runner.run_async(client).await.map_err(|source| LoadError::Migrate { source })?;
+        let report = runner.run_async(client).await.map_err(LoadError::Migrate)?;
         check_tables(client).await?;
         let applied = report.applied_migrations().iter().map(ToString::to_string).collect();
         Ok(Migrated { applied, state: state_among(migrations, client).await? })
@@ -123,7 +123,7 @@ fn migrate_locked<'a>(
 
 fn runner(migrations: &[Migration]) -> Result<Runner, LoadError> {
     let known = migrations.iter().map(|known| refinery::Migration::unapplied(known.name, known.sql));
-    let known = known.collect::<Result<Vec<_>, _>>().map_err(|source| LoadError::Migrate { source })?;
+    let known = known.collect::<Result<Vec<_>, _>>().map_err(LoadError::Migrate)?;
     Ok(Runner::new(&known))
 }
 
@@ -137,7 +137,7 @@ async fn check_tables(client: &Client) -> Result<(), LoadError> {
     let dropped = dropped.map_err(LoadError::in_step("checking the tables of the migrations"))?;
     match dropped.iter().map(|row| row.get(0)).collect::<Vec<String>>() {
         tables if tables.is_empty() => Ok(()),
-        tables => Err(LoadError::TablesDropped { tables }),
+        tables => Err(LoadError::TablesDropped(tables)),
     }
 }
 

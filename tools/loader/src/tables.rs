@@ -42,7 +42,7 @@ pub(crate) async fn check_times(
     found.map_or(Ok(()), |row| {
         let (time, block_time) = (row.get::<_, String>(0), row.get::<_, String>(1));
         let reason = format!("{column} is {time}, which is not in the second after block_time, {block_time}");
-        Err(LoadError::BadFile { file: file.to_owned(), place: None, reason })
+        Err(LoadError::bad_file(file, None, reason))
     })
 }
 

@@ -115,7 +115,7 @@ failed_from!(HistoryError, HomeError, ControlError, NotReady, serde_json::Error)
 impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {
         match error {
-            ServerError::Missing(_) | ServerError::OtherVersion { .. } => Self::missing(error.to_string()),
+            ServerError::Missing(_) | ServerError::OtherVersion(..) => Self::missing(error.to_string()),
             other => Self::failed(error_chain(&other)),
         }
     }

@@ -52,21 +52,11 @@ pub enum ServerError {
     #[error("{0}")]
     Missing(String),
     /// A file or folder of the server could not be read or written.
-    #[error("cannot use {path}: {source}")]
-    File {
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("cannot use {0}: {1}")]
+    File(PathBuf, #[source] io::Error),
     /// A program could not be started at all.
-    #[error("cannot start {name}: {source}")]
-    Spawn {
-        /// The program's name.
-        name: String,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("cannot start {0}: {1}")]
+    Spawn(String, #[source] io::Error),
     /// The server, or a program that prepares it, ended by itself.
     #[error("{name} ended with {status} (its log is {log}): {log_tail}")]
     Ended {
@@ -91,26 +81,21 @@ pub enum ServerError {
         /// The last failure.
         cause: String,
     },
-    /// The data on disk cannot be served by the programs that were found.
+    /// The data in a folder, of this major version, cannot be served by the programs that were found.
     #[error(
-        "the database in {folder} was made by PostgreSQL {made_by}, which is not on this machine: \
-         install PostgreSQL {made_by}, or remove that folder to start over"
+        "the database in {0} was made by PostgreSQL {1}, which is not on this machine: \
+         install PostgreSQL {1}, or remove that folder to start over"
     )]
-    OtherVersion {
-        /// The server's folder.
-        folder: PathBuf,
-        /// The major version that made it.
-        made_by: u32,
-    },
+    OtherVersion(PathBuf, u32),
 }
 
 impl ServerError {
     fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
-        move |source| Self::File { path: path.to_owned(), source }
+        move |error| Self::File(path.to_owned(), error)
     }
 
     fn spawn(name: &str) -> impl FnOnce(io::Error) -> Self + '_ {
-        move |source| Self::Spawn { name: name.to_owned(), source }
+        move |error| Self::Spawn(name.to_owned(), error)
     }
 
     fn ended(spec: &ProcessSpec, status: ExitStatus) -> Self {

@@ -71,7 +71,7 @@ impl Postgres {
         let data = folder.join("data");
         let programs = match version_of(&data) {
             Some(made_by) if made_by != programs.major => find_postgres_version(made_by)
-                .ok_or_else(|| ServerError::OtherVersion { folder: folder.clone(), made_by })?,
+                .ok_or_else(|| ServerError::OtherVersion(folder.clone(), made_by))?,
             _ => programs.clone(),
         };
         let password_file = folder.join("password");

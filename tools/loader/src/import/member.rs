@@ -101,7 +101,7 @@ impl SegmentImport<'_> {
         let like = "INCLUDING DEFAULTS INCLUDING CONSTRAINTS";
         let staging = Staging::make(&self.transaction, table, header, columns, like).await?;
         let file = format!("{table} of {}", self.span.segment);
-        let text = text.map(|piece| piece.map_err(|source| LoadError::Text { member: file.clone(), source }));
+        let text = text.map(|piece| piece.map_err(|source| LoadError::Text(file.clone(), source)));
         let copied = CsvText {
             file: &file,
             relation: &staging.name,

@@ -61,7 +61,7 @@ pub(super) async fn copy_file(
 
 /// The pieces of a file.
 fn pieces(path: &Path) -> impl Stream<Item = Result<Bytes, LoadError>> + '_ {
-    let unreadable = move |error| LoadError::Read { path: path.to_owned(), source: error };
+    let unreadable = move |error| LoadError::Read(path.to_owned(), error);
     stream::try_unfold(None, move |opened: Option<File>| async move {
         let mut file = match opened {
             Some(file) => file,

@@ -66,11 +66,7 @@ pub(super) async fn find_sources(
             let source = Source { table, file, path, header, defaulted };
             if source.known(catalog).next().is_none() {
                 let reason = format!("none of its columns is a column of table {}", source.table);
-                return Err(LoadError::BadFile {
-                    file: source.file,
-                    place: Some("line 1".to_owned()),
-                    reason,
-                });
+                return Err(LoadError::bad_file(&source.file, Some("line 1".to_owned()), reason));
             }
             sources.push(source);
         } else {
@@ -78,7 +74,7 @@ pub(super) async fn find_sources(
         }
     }
     if sources.is_empty() {
-        return Err(LoadError::NothingToLoad { dir: dir.to_owned() });
+        return Err(LoadError::NothingToLoad(dir.to_owned()));
     }
     // The head must not appear before the rows of its block. For other sessions the transaction ensures that,
     // for the load's own triggers by this order.
@@ -92,7 +88,7 @@ fn is_csv(file: &str) -> bool {
 
 /// The names of the files and folders in `dir`, sorted.
 async fn files(dir: &Path) -> Result<Vec<String>, LoadError> {
-    let failed = |source| LoadError::Read { path: dir.to_owned(), source };
+    let failed = |source| LoadError::Read(dir.to_owned(), source);
     let mut entries = tokio::fs::read_dir(dir).await.map_err(failed)?;
     let mut files = Vec::new();
     while let Some(entry) = entries.next_entry().await.map_err(failed)? {
@@ -103,7 +99,7 @@ async fn files(dir: &Path) -> Result<Vec<String>, LoadError> {
 }
 
 async fn read_header(path: &Path, file: &str) -> Result<Vec<String>, LoadError> {
-    let failed = |source| LoadError::Read { path: path.to_owned(), source };
+    let failed = |source| LoadError::Read(path.to_owned(), source);
     // Opening a pipe would wait for its writer.
     if !tokio::fs::metadata(path).await.map_err(failed)?.is_file() {
         return Err(failed(io::Error::other("it is not a regular file")));
@@ -112,9 +108,6 @@ async fn read_header(path: &Path, file: &str) -> Result<Vec<String>, LoadError> 
     let mut start = Vec::new();
     opened.take(HEADER_LIMIT).read_to_end(&mut start).await.map_err(failed)?;
     let whole = (start.len() as u64) < HEADER_LIMIT;
-    header::parse(&start, whole).map_err(|reason| LoadError::BadFile {
-        file: file.to_owned(),
-        place: Some("line 1".to_owned()),
-        reason,
-    })
+    header::parse(&start, whole)
+        .map_err(|reason| LoadError::bad_file(file, Some("line 1".to_owned()), reason))
 }
