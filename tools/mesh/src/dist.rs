@@ -11,7 +11,7 @@ use std::{
 use clap_complete::Shell;
 use flate2::{Compression, write::GzEncoder};
 use mesh_launcher::{services::SERVICES, workspace};
-use ring::digest::{Context, SHA256};
+use ring::digest::{SHA256, digest};
 use tar::{Builder, HeaderMode};
 
 use crate::{
@@ -141,19 +141,7 @@ fn target() -> String {
 
 /// The SHA-256 of a file, in hex.
 fn sha256(file: &Path) -> io::Result<String> {
-    struct Hasher(Context);
-    impl io::Write for Hasher {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.update(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut hasher = Hasher(Context::new(&SHA256));
-    io::copy(&mut File::open(file)?, &mut hasher)?;
-    Ok(hex::encode(hasher.0.finish()))
+    Ok(hex::encode(digest(&SHA256, &fs::read(file)?)))
 }
 
 fn megabytes(bytes: u64) -> f64 {
