@@ -3,10 +3,8 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
-use mesh_chassis::{Database, Env};
-use mesh_store::check_address;
 
-use super::{Consensus, DemoArgs, HomeArgs};
+use super::{Consensus, DemoArgs, HomeArgs, values::with_password};
 use crate::failure::Failure;
 
 #[derive(Debug, Args)]
@@ -22,20 +20,10 @@ pub(crate) struct DatabaseArgs {
 impl DatabaseArgs {
     /// The address, with the password.
     pub(crate) fn url(&self) -> Result<String, Failure> {
-        let file = self.password_file.iter().map(|file| file.to_string_lossy().into_owned());
-        let variables = file.map(|file| ("MESH_DATABASE_PASSWORD_FILE".to_owned(), file));
-        let url = ("MESH_DATABASE_URL".to_owned(), self.postgres.clone());
-        let mut env = Env::of(variables.chain([url]));
-        let database = Database::read(&mut env, check_address);
-        match env.mistakes() {
-            [] => Ok(database.url),
-            mistakes => {
-                let mistakes = mistakes.join("; ");
-                Err(Failure::configuration(
-                    mistakes.replace("MESH_DATABASE_URL", "--postgres or MESH_DATABASE_URL"),
-                ))
-            }
-        }
+        let file = self.password_file.as_ref().map(|file| file.to_string_lossy().into_owned());
+        with_password(&self.postgres, file).map_err(|mistakes| {
+            Failure::configuration(mistakes.replace("MESH_DATABASE_URL", "--postgres or MESH_DATABASE_URL"))
+        })
     }
 }
 

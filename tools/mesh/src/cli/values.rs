@@ -10,6 +10,8 @@ use tokio_postgres::config::Host;
 
 use crate::processes::{APPLICATION, COMETBFT, DECODER, DEVNODE, NATS, POSTGRES};
 
+const PASSWORD_FILE: &str = "MESH_DATABASE_PASSWORD_FILE";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) service: &'static str,
@@ -84,7 +86,6 @@ pub(crate) fn node_url(text: &str) -> Result<String, String> {
 /// The address of a database. Without a password it gets that of the file `MESH_DATABASE_PASSWORD_FILE`, which no list of
 /// processes shows.
 pub(crate) fn postgres_url(text: &str) -> Result<String, String> {
-    const FILE: &str = "MESH_DATABASE_PASSWORD_FILE";
     let parsed = text.parse::<tokio_postgres::Config>();
     let is_here = |host: &Host| matches!(host, Host::Unix(_));
     let needs_password = parsed.is_ok_and(|config| {
@@ -92,9 +93,16 @@ pub(crate) fn postgres_url(text: &str) -> Result<String, String> {
             && config.get_user().is_some()
             && !config.get_hosts().iter().any(is_here)
     });
-    let Some(file) = env::var(FILE).ok().filter(|_| needs_password) else { return Ok(text.to_owned()) };
-    let variables = [("MESH_DATABASE_URL", text.to_owned()), (FILE, file)];
-    let mut env = Env::of(variables.map(|(name, value)| (name.to_owned(), value)));
+    match env::var(PASSWORD_FILE).ok().filter(|_| needs_password) {
+        Some(file) => with_password(text, Some(file)),
+        None => Ok(text.to_owned()),
+    }
+}
+
+/// The checked address of a database, with the password of a file. An error names the variables of the services.
+pub(super) fn with_password(url: &str, file: Option<String>) -> Result<String, String> {
+    let variables = file.map(|file| (PASSWORD_FILE.to_owned(), file)).into_iter();
+    let mut env = Env::of(variables.chain([("MESH_DATABASE_URL".to_owned(), url.to_owned())]));
     let url = Database::read_primary(&mut env, check_address);
     if env.mistakes().is_empty() { Ok(url) } else { Err(env.mistakes().join("; ")) }
 }
