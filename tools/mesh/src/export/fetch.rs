@@ -163,16 +163,16 @@ impl Fetch {
         self.progress.set_length(info.bytes);
         loop {
             self.progress.set_position(sink.position);
-            let piece = match self.source.next(&mut answer).await {
+            let piece = match self.source.0.next(&mut answer.response).await {
                 Ok(Some(piece)) => piece,
                 Ok(None) if sink.position == info.bytes => return Ok(None),
                 Ok(None) => return incomplete("the file ended early"),
                 Err(error) => return Ok(Some(error)),
             };
-            if piece.as_ref().len() as u64 > info.bytes - sink.position {
+            if piece.len() as u64 > info.bytes - sink.position {
                 return incomplete("the gateway sent more bytes than the file has");
             }
-            sink.write(piece.as_ref()).await?;
+            sink.write(&piece).await?;
             self.retry.reached(sink.position);
         }
     }

@@ -88,7 +88,18 @@ async fn download(args: &ExportArgs, fetch: &mut Fetch) -> Result<(), Failure> {
     downloaded.file.take_if(|_| out);
     let seconds = start.elapsed().as_secs_f64();
     match &downloaded.file {
-        Some(file) if args.json => print_json(&outcome(&request, &downloaded, file, seconds))?,
+        Some(file) if args.json => print_json(&Outcome {
+            file,
+            table: request.table.as_str_name(),
+            from_block: request.from,
+            to_block: request.to,
+            bytes: downloaded.info.bytes,
+            rows: downloaded.info.rows,
+            etag: &downloaded.info.etag,
+            crc32c: format!("{:08x}", downloaded.info.crc32c),
+            seconds,
+            resumed_from: downloaded.resumed_from,
+        })?,
         Some(file) => print(&summary(&downloaded, &file.display().to_string(), seconds))?,
         None => print_line(&summary(&downloaded, "standard output", seconds)),
     }
@@ -145,26 +156,6 @@ fn output_path(args: &ExportArgs, request: &Request, offered: Option<&str>) -> P
 
 fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
-}
-
-fn outcome<'a>(
-    request: &'a Request,
-    downloaded: &'a Downloaded,
-    file: &'a Path,
-    seconds: f64,
-) -> Outcome<'a> {
-    Outcome {
-        file,
-        table: request.table.as_str_name(),
-        from_block: request.from,
-        to_block: request.to,
-        bytes: downloaded.info.bytes,
-        rows: downloaded.info.rows,
-        etag: &downloaded.info.etag,
-        crc32c: format!("{:08x}", downloaded.info.crc32c),
-        seconds,
-        resumed_from: downloaded.resumed_from,
-    }
 }
 
 fn summary(downloaded: &Downloaded, file: &str, seconds: f64) -> String {

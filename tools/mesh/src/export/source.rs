@@ -53,11 +53,11 @@ pub(super) struct Answer {
     pub(super) info: FileInfo,
     /// The offset in the file at which the body begins.
     pub(super) from_byte: u64,
-    response: Response,
+    pub(super) response: Response,
 }
 
 #[derive(Debug)]
-pub(super) struct Source(Gateway);
+pub(super) struct Source(pub(super) Gateway);
 
 impl Source {
     /// A gateway with a timeout for its answers and between two pieces of a body.
@@ -98,13 +98,6 @@ impl Source {
             GatewayError::Foreign(format!("{url} {why}"))
         })?;
         Ok(Answer { info, from_byte, response })
-    }
-
-    pub(super) async fn next(
-        &self,
-        answer: &mut Answer,
-    ) -> Result<Option<impl AsRef<[u8]> + use<>>, GatewayError> {
-        self.0.next(&mut answer.response).await
     }
 }
 
