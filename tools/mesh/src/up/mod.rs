@@ -188,8 +188,8 @@ impl Mesh {
         let data = data::fill(&self.home, &database_url, &initial_data(&self.args)).await?;
         // Before the services start, so that each finds the complete history at its first read.
         seal_complete(&database_url, of_export).await;
-        let service_env = self.prepare_node(&database_url, data).await?;
-        self.start_services(backing, service_env)?;
+        let of_node = self.prepare_node(&database_url, data).await?;
+        self.start_services(backing, of_node)?;
         self.start_node()?;
         let own_node = self.node.names().iter().copied();
         let decoder = self.args.decoder.as_ref().map(|_| DECODER);
@@ -248,11 +248,12 @@ impl Mesh {
         SERVICES.iter().filter(move |service| stores_blocks || service.name != INGEST)
     }
 
-    fn start_services(&self, backing: Backing, mut service_env: Vec<ServiceVariable>) -> Result<(), Failure> {
+    fn start_services(&self, backing: Backing, of_node: Option<ServiceVariable>) -> Result<(), Failure> {
+        let mut service_env: Vec<_> = of_node.into_iter().collect();
         if let Some(command) = &self.args.decoder {
             let (service, name) = (INGEST, "MESH_INGEST_DECODER");
             service_env.push(ServiceVariable { service, name, value: "nats".to_owned() });
-            self.add(self.decoder(command, &backing.bus), 1)?;
+            self.supervisor.add(self.decoder(command, &backing.bus), 1)?;
         }
         let around = Arc::new(ServiceEnvironment {
             home: self.home.clone(),
@@ -265,7 +266,7 @@ impl Mesh {
             env: self.args.env.clone(),
         });
         for service in self.running() {
-            self.add(around.group(service), self.replicas_of(service))?;
+            self.supervisor.add(around.group(service), self.replicas_of(service))?;
         }
         Ok(())
     }
@@ -290,42 +291,34 @@ impl Mesh {
         Group::single(DECODER, Tier::Service, ReplicaSpec { spec, ready })
     }
 
-    /// Prepares the node's chain, unless the node runs already. Returns the variables that services need for it.
+    /// Prepares the node's chain, unless the node runs already. Returns the variable that `ingest` needs for it.
     async fn prepare_node(
         &self,
         database_url: &str,
         demo: Option<DemoNetwork>,
-    ) -> Result<Vec<ServiceVariable>, Failure> {
-        match &self.node {
-            Node::Running(_) => Ok(Vec::new()),
+    ) -> Result<Option<ServiceVariable>, Failure> {
+        let value = match &self.node {
+            Node::Running(_) => return Ok(None),
             Node::Development(_) => {
                 prepare_devnode(&self.home, database_url, demo).await?;
-                Ok(Vec::new())
+                return Ok(None);
             }
-            Node::Cometbft(node) => {
-                let value = node.prepare(&self.home, database_url, demo).await?;
-                let variable = ServiceVariable { service: INGEST, name: AFTER_HASH, value };
-                Ok(Some(variable).filter(|variable| !variable.value.is_empty()).into_iter().collect())
-            }
-        }
+            Node::Cometbft(node) => node.prepare(&self.home, database_url, demo).await?,
+        };
+        let variable = ServiceVariable { service: INGEST, name: AFTER_HASH, value };
+        Ok(Some(variable).filter(|variable| !variable.value.is_empty()))
     }
 
     fn start_node(&self) -> Result<(), Failure> {
         let env = self.args.env.clone();
-        match &self.node {
-            Node::Running(_) => Ok(()),
+        let groups = match &self.node {
+            Node::Running(_) => Vec::new(),
             Node::Development(port) => {
-                self.add(devnode_group(&self.program, &self.home, Some(port.address()), env), 1)
+                vec![devnode_group(&self.program, &self.home, Some(port.address()), env)]
             }
-            Node::Cometbft(node) => {
-                let groups = node.groups(&self.program, &self.home, env);
-                groups.into_iter().try_for_each(|group| self.add(group, 1))
-            }
-        }
-    }
-
-    fn add(&self, group: Group, replicas: u32) -> Result<(), Failure> {
-        Ok(self.supervisor.add(group, replicas)?)
+            Node::Cometbft(node) => node.groups(&self.program, &self.home, env).into(),
+        };
+        Ok(groups.into_iter().try_for_each(|group| self.supervisor.add(group, 1))?)
     }
 }
 
