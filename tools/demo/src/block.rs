@@ -78,7 +78,6 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Begins a transaction.
     pub(crate) fn begin_transaction(&mut self) {
         self.transaction = self.random.id();
     }

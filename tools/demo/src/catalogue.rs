@@ -26,7 +26,6 @@ pub(crate) const ASSETS: &[Asset] = &[
     Asset { name: "Votes", symbol: "VOTE", decimals: 18 },
 ];
 
-/// Number of the staking asset.
 pub(crate) const VOTE: u8 = 3;
 
 /// Converts whole units of an asset into its smallest unit.

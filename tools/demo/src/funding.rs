@@ -82,7 +82,6 @@ pub(crate) struct Funding {
 }
 
 impl Funding {
-    /// Makes the rows of this block.
     pub(crate) fn step(&mut self, draft: &mut Draft<'_>) {
         if draft.height == 1 {
             restore(draft);

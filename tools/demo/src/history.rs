@@ -29,7 +29,6 @@ const LAST_BLOCKS: &str = "SELECT height, (extract(epoch FROM block_time) * 1000
 /// Ids and balances of all accounts whose balance is not zero.
 const BALANCES: &str = "SELECT account_id, balance::text FROM current_balances WHERE balance <> 0";
 
-/// A block as the store has it.
 struct StoredBlock {
     height: u64,
     time: TimeUs,
@@ -55,7 +54,6 @@ pub async fn write_history(
     fill(&mut client, simulator, progress).await
 }
 
-/// Writes the missing part of the history.
 async fn fill(
     client: &mut Client,
     mut simulator: Simulator,
@@ -147,7 +145,6 @@ fn stored_block(row: &Row) -> StoredBlock {
     StoredBlock { height, time: TimeUs(row.get(1)), hash: row.get(2) }
 }
 
-/// The error of a step.
 fn failed(step: &'static str) -> impl FnOnce(Error) -> LoadError {
     move |source| StoreError::Database { step, source }.into()
 }

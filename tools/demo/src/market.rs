@@ -61,7 +61,6 @@ pub(crate) enum Ending {
     None,
     /// It is settled after two thirds of the history.
     Settled,
-    /// Its vote rejects it.
     Rejected,
     /// It finds no liquidity in its opening auction.
     Cancelled,
@@ -91,7 +90,6 @@ pub(crate) struct Market {
     /// The times of its steps in nanoseconds, as the definition shows them; empty before the proposal.
     pub(crate) times: BTreeMap<String, i64>,
     pub(crate) auction: Auction,
-    /// Number of auctions so far.
     pub(crate) auctions: i64,
     pub(crate) walk: PriceWalk,
     /// Price of the last settlement, 0 before the first trade.
@@ -100,7 +98,6 @@ pub(crate) struct Market {
     pub(crate) positions: BTreeMap<u16, Position>,
     /// The party that is being closed out.
     pub(crate) victim: Option<u16>,
-    /// Liquidity provisions by party.
     pub(crate) provisions: BTreeMap<u16, Provision>,
     /// Size traded recently, decayed by a tenth with each row of market data.
     pub(crate) traded: i64,
@@ -117,7 +114,6 @@ impl Market {
         Market { number, ending, walk, ..Market::default() }
     }
 
-    /// Makes the rows of this block.
     pub(crate) fn step(&mut self, draft: &mut Draft<'_>) {
         if let Some(next) = self.next_state(draft.height, draft.plan) {
             draft.begin_transaction();
@@ -257,12 +253,10 @@ impl Market {
         Key::general(self.asset(), party)
     }
 
-    /// An account of a party in this market.
     pub(crate) fn party_key(&self, party: u16, kind: Kind) -> Key {
         Key { market: self.number, kind, ..self.general_key(party) }
     }
 
-    /// An account of the network in this market.
     pub(crate) fn network_key(&self, kind: Kind) -> Key {
         self.party_key(NETWORK, kind)
     }
@@ -294,7 +288,6 @@ fn reached_times(previous: State, next: State) -> &'static [&'static str] {
     }
 }
 
-/// Blocks of an interruption.
 fn suspension(plan: &Plan) -> u64 {
     ((plan.blocks / 5).max(20) / 60).max(3)
 }

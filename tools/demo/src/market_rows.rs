@@ -67,7 +67,6 @@ impl Market {
         }
     }
 
-    /// Writes the market's definition.
     pub(crate) fn write_definition(&self, draft: &mut Draft<'_>) {
         let template = self.template();
         let shared = |name: &str| &CATALOGUE.definition[name];

@@ -117,7 +117,6 @@ impl Order {
         }
     }
 
-    /// Whether the order would trade at a price.
     pub(crate) fn accepts(&self, price: i64) -> bool {
         if self.buy { self.price >= price } else { self.price <= price }
     }

@@ -31,7 +31,6 @@ pub(crate) struct Holding {
 }
 
 impl Holding {
-    /// Unrealised profit and loss of the open volume at a price.
     pub(crate) fn unrealised(&self, price: i64) -> i128 {
         let worth = i128::from(self.open.abs()) * i128::from(price);
         i128::from(self.open.signum()) * (worth - self.entry)

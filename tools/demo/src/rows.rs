@@ -6,12 +6,10 @@ use mesh_loader::{BlockWriter, LoadError};
 use mesh_store::{TimeUs, schema::columns};
 use sha2::{Digest, Sha256};
 
-/// The tables that the demo network fills.
 const TABLES: &str = "accounts assets balances blocks chain checkpoints delegations deposits epochs ledger \
     liquidity_provisions margin_levels market_data markets network_limits network_parameters oracle_specs \
     orders positions protocol_upgrade_proposals rewards trades withdrawals";
 
-/// The columns of each table.
 pub(crate) static COLUMNS: LazyLock<BTreeMap<&str, Vec<String>>> =
     LazyLock::new(|| TABLES.split_ascii_whitespace().map(|table| (table, columns(table))).collect());
 
@@ -79,7 +77,6 @@ impl Rows {
         hex::encode(hasher.finalize())
     }
 
-    /// Adds a row.
     pub(crate) fn push(&mut self, table: &'static str, record: Record) {
         self.0.entry(table).or_default().push(record);
     }
@@ -118,7 +115,6 @@ fn attribute(value: &str) -> String {
     if value.starts_with('"') { serde_json::Value::from(value).to_string() } else { value.to_owned() }
 }
 
-/// A value of a row.
 pub(crate) trait Cell {
     /// The value as PostgreSQL prints it; NULL is `None`.
     fn cell(&self) -> Option<String>;

@@ -14,7 +14,6 @@ use crate::{
     world::{Key, Kind},
 };
 
-/// The reward pools of a market.
 const MARKET_POOLS: [Kind; 4] = [
     Kind::RewardMakerPaidFees,
     Kind::RewardMakerReceivedFees,
@@ -30,7 +29,6 @@ pub(crate) struct Staking {
 }
 
 impl Staking {
-    /// Makes the rows of this block.
     pub(crate) fn step(&mut self, draft: &mut Draft<'_>, markets: &[Market], funding: &mut Funding) {
         let length = (draft.plan.blocks / 50).clamp(10, 100);
         let into = (draft.height - 1) % length;

@@ -32,7 +32,6 @@ struct Trade<'a> {
 }
 
 impl Market {
-    /// Makes the orders of one block.
     pub(crate) fn trade(&mut self, draft: &mut Draft<'_>) {
         self.quote(draft);
         let (now, height) = (draft.time, draft.height);
@@ -236,7 +235,6 @@ fn trader(draft: &mut Draft<'_>, other: u16) -> u16 {
     if party == other { 3 + ((place + 1) % traders) as u16 } else { party }
 }
 
-/// Picks a template by its share.
 fn template<'a>(draft: &mut Draft<'_>, templates: &'a [OrderTemplate]) -> &'a OrderTemplate {
     let mut place = draft.random.below(templates.iter().map(|template| template.share).sum());
     for template in templates {
@@ -248,7 +246,6 @@ fn template<'a>(draft: &mut Draft<'_>, templates: &'a [OrderTemplate]) -> &'a Or
     &templates[0]
 }
 
-/// Gives an order the form of a template.
 fn apply(template: &OrderTemplate, draft: &mut Draft<'_>, order: &mut Order, open: i64) {
     (order.kind, order.force, order.status) = (template.kind, template.force, template.status);
     (order.post_only, order.reduce_only) = (template.post_only, template.reduce_only);

@@ -110,7 +110,6 @@ impl World {
         &self.assets[usize::from(asset)]
     }
 
-    /// The number of an asset.
     pub(crate) fn asset(&self, id: &str) -> Option<u8> {
         self.assets.iter().zip(0..).find_map(|(known, number)| (known == id).then_some(number))
     }

@@ -114,7 +114,6 @@ impl Application {
         self.shared.heads.subscribe()
     }
 
-    /// The id of the chain.
     pub(crate) fn chain_id(&self) -> &str {
         &self.shared.network.chain_id
     }
@@ -125,12 +124,10 @@ impl Application {
         (oldest.clone(), newest.clone())
     }
 
-    /// The number of the newest block's transactions.
     pub(crate) fn newest_txs(&self) -> usize {
         self.state().blocks.newest_txs
     }
 
-    /// A block of the file; `None` for other heights.
     pub(crate) async fn block(&self, height: u64) -> io::Result<Option<StoredBlock>> {
         let frame = self.state().blocks.frame(height);
         match frame {

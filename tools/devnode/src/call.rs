@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 /// The id in the answer to a URI call.
 const URI_ID: i64 = -1;
 
-/// A call.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Call {
     #[serde(default)]
@@ -20,7 +19,6 @@ pub(crate) struct Call {
     params: Option<Map<String, Value>>,
 }
 
-/// Why a call fails.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RpcError {
     pub(crate) code: i32,
@@ -91,7 +89,6 @@ impl Call {
     }
 }
 
-/// The answer to a call.
 pub(crate) fn answer(id: &Value, outcome: &Result<Value, RpcError>) -> Value {
     match outcome {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),

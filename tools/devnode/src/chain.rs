@@ -217,7 +217,6 @@ impl Chain {
         (txs, bytes, mempool.first(most))
     }
 
-    /// The settings of the node.
     pub(crate) fn settings(&self) -> &Settings {
         &self.shared.settings
     }

@@ -32,7 +32,6 @@ pub(crate) struct Blocks {
     pub(crate) oldest: Option<Block>,
     /// The newest block, or the base.
     pub(crate) newest: Option<Block>,
-    /// The number of the newest block's transactions.
     pub(crate) newest_txs: usize,
 }
 
@@ -124,7 +123,6 @@ impl Blocks {
         self.newest.as_ref().map_or((0, ""), |block| (block.height, &block.hash))
     }
 
-    /// The position of a block's frame.
     pub(crate) fn frame(&self, height: u64) -> Option<u64> {
         let at = usize::try_from(height.checked_sub(self.oldest.as_ref()?.height)?).ok()?;
         self.frames.get(at).copied()

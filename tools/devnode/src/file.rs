@@ -96,7 +96,6 @@ impl BlockFile {
         Ok(at)
     }
 
-    /// The block of a frame.
     pub(crate) fn block(&self, at: u64) -> io::Result<StoredBlock> {
         let block = frame(&self.file, at)?.and_then(|message| StoredBlock::decode(message).ok());
         block.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the chain file is damaged"))

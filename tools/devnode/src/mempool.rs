@@ -76,7 +76,6 @@ impl Mempool {
         is_full
     }
 
-    /// Adds a transaction that passed its check.
     pub(crate) fn keep(&mut self, pending: Pending) {
         self.bytes += pending.tx.len();
         self.waiting.push_back(pending);
@@ -120,12 +119,10 @@ impl Mempool {
         }
     }
 
-    /// Number and bytes of the waiting transactions.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.waiting.len(), self.bytes)
     }
 
-    /// The first `most` waiting transactions.
     pub(crate) fn first(&self, most: usize) -> Vec<Bytes> {
         self.waiting.iter().take(most).map(|pending| pending.tx.clone()).collect()
     }

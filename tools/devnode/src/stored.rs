@@ -15,7 +15,6 @@ use tendermint_proto::v0_38::abci::ResponseFinalizeBlock;
 /// Limit of what a stored member expands to, bytes; more means a corrupt file.
 const LONGEST_EXPANDED: u64 = 1 << 30;
 
-/// A block as it is stored.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct StoredBlock {
     #[prost(uint64, tag = "1")]
@@ -29,7 +28,6 @@ pub(crate) struct StoredBlock {
     pub(crate) rules: Option<StoredRules>,
     #[prost(message, repeated, tag = "5")]
     pub(crate) txs: Vec<StoredTx>,
-    /// The hash of the block before it.
     #[prost(string, tag = "6")]
     pub(crate) previous_hash: String,
     /// The results of its transactions and its events: a [`ResponseFinalizeBlock`], compressed; empty without any.
@@ -55,7 +53,6 @@ pub(crate) struct StoredRules {
     bar_ms: u64,
 }
 
-/// A transaction in a block.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct StoredTx {
     #[prost(bytes = "bytes", tag = "1")]
@@ -79,7 +76,6 @@ pub(crate) struct StoredWork {
 }
 
 impl StoredBlock {
-    /// A block without transactions.
     pub(crate) fn new(block: &Block) -> Self {
         let time_ns = u64::try_from(block.time.as_nanos()).unwrap_or(u64::MAX);
         Self { height: block.height, hash: block.hash.clone(), time_ns, ..Self::default() }

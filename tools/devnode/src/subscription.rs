@@ -27,7 +27,6 @@ const SEND_WITHIN: Duration = Duration::from_secs(10);
 /// The only event that there are subscriptions to.
 const HEADER_QUERY: &str = "tm.event='NewBlockHeader'";
 
-/// The connection of one client.
 struct Client<'a> {
     socket: WebSocketStream<TokioIo<Upgraded>>,
     chain: &'a Chain,
@@ -69,7 +68,6 @@ impl Client<'_> {
         }
     }
 
-    /// Answers a call.
     async fn answer(&mut self, text: &str) -> Result<(), Error> {
         let (id, outcome) = match serde_json::from_str::<Call>(text) {
             Ok(call) => (call.id.clone(), self.subscribe(&call)),
@@ -90,7 +88,6 @@ impl Client<'_> {
         Ok(json!({}))
     }
 
-    /// Sends the event of a block to a subscriber.
     async fn send_event(&mut self, height: u64) -> Result<(), Error> {
         let Some((id, query)) = &self.subscription else { return Ok(()) };
         // No event when the file cannot be read.

@@ -29,10 +29,8 @@ pub struct ReplicaSpec {
     pub ready: Ready,
 }
 
-/// The desired state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DesiredState {
-    /// It runs.
     Running,
     /// It stays down until the desired state changes.
     Stopped,
@@ -40,10 +38,8 @@ pub(crate) enum DesiredState {
     Gone(Instant),
 }
 
-/// The present state of a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProcessState {
-    /// Its process id while it lives.
     pub(crate) pid: Option<u32>,
     /// Its admin address once it has written it, since its last start.
     pub(crate) admin: Option<String>,
@@ -70,7 +66,6 @@ pub(crate) struct ManagedProcess {
 }
 
 impl ManagedProcess {
-    /// Starts the process and its task.
     pub(crate) fn start(replica_spec: ReplicaSpec, rule: RestartRule, client: reqwest::Client) -> Self {
         let (desired, desired_receiver) = watch::channel(DesiredState::Running);
         let (state_sender, state) = watch::channel(ProcessState::default());
@@ -86,22 +81,18 @@ impl ManagedProcess {
         Self { name, grace, desired, state, task: tokio::spawn(monitor.run()) }
     }
 
-    /// How long the process may take to stop.
     pub(crate) fn grace(&self) -> Duration {
         self.grace
     }
 
-    /// The name of the process.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The present state.
     pub(crate) fn state(&self) -> ProcessState {
         self.state.borrow().clone()
     }
 
-    /// Whether the desired state is [`DesiredState::Stopped`].
     pub(crate) fn is_stopped(&self) -> bool {
         *self.desired.borrow() == DesiredState::Stopped
     }
@@ -150,7 +141,6 @@ impl Drop for ManagedProcess {
     }
 }
 
-/// The task that supervises a process.
 struct Monitor {
     replica_spec: ReplicaSpec,
     client: reqwest::Client,
@@ -160,7 +150,6 @@ struct Monitor {
     rule: RestartRule,
 }
 
-/// How a run ended.
 enum End {
     Died(Option<ExitStatus>),
     Stopped,

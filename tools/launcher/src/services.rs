@@ -78,7 +78,6 @@ pub fn find(name: &str) -> Option<&'static Service> {
 /// How long a service may take to finish running requests after SIGTERM, seconds, unless `MESH_STOP_GRACE_S` is set.
 pub const GRACE_S: u64 = 10;
 
-/// The variable of this time.
 const GRACE: &str = "MESH_STOP_GRACE_S";
 
 /// The listening sockets of the edge. The launcher owns them, so that a connection made while no replica runs

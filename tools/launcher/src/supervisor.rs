@@ -128,7 +128,6 @@ struct Table {
     closing: bool,
 }
 
-/// A group and its members.
 #[derive(Debug)]
 pub(crate) struct ActiveGroup {
     pub(crate) definition: Arc<Group>,
@@ -138,7 +137,6 @@ pub(crate) struct ActiveGroup {
     generations: u64,
 }
 
-/// One process of a group.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) replica: u32,
@@ -146,7 +144,6 @@ pub(crate) struct Member {
     pub(crate) process: Arc<ManagedProcess>,
 }
 
-/// The role of a member in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The current replica of its number.

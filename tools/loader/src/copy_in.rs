@@ -36,13 +36,11 @@ pub(crate) struct CsvText<'a> {
     pub(crate) names: &'a [String],
     /// What texts these columns take.
     pub(crate) kinds: Vec<ColumnKind>,
-    /// Whether the text begins with a header.
     pub(crate) has_header: bool,
     /// The block that the text's blocks continue, when the text holds blocks.
     pub(crate) blocks: Option<BlockSequence>,
 }
 
-/// Copies a text and returns the number of rows.
 pub(crate) async fn copy_in(
     transaction: &Transaction<'_>,
     source: CsvText<'_>,

@@ -26,7 +26,6 @@ pub(crate) struct RecordReader {
     /// The header ended with a carriage return; the next byte decides whether a line feed belongs to it.
     after_cr: bool,
     quoted: bool,
-    /// Whether the current record has begun.
     is_open: bool,
     /// The beginning of a record that may be `\.`, until the next piece.
     held: Bytes,
@@ -90,7 +89,6 @@ impl RecordReader {
         }
     }
 
-    /// Checks the values of columns of these kinds.
     pub(crate) fn watch_values(mut self, kinds: Vec<ColumnKind>) -> Self {
         if kinds.iter().copied().any(is_checked) {
             self.kinds = kinds;

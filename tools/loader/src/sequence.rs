@@ -21,7 +21,6 @@ impl BlockSequence {
         Self { height, time: time.unwrap_or_default().into_bytes(), ..Self::default() }
     }
 
-    /// Whether every height was above the one before it.
     pub(crate) fn is_ordered(&self) -> bool {
         !self.is_unordered
     }
@@ -31,7 +30,6 @@ impl BlockSequence {
         self.is_unordered || self.is_untimed
     }
 
-    /// Checks the next block.
     pub(crate) fn check(&mut self, height: &[u8], time: &[u8]) -> Result<(), BlockFault> {
         let height = std::str::from_utf8(height).ok().and_then(|text| text.trim().parse().ok());
         let Some(height) = height.filter(|height| self.height.is_none_or(|before| before < *height)) else {

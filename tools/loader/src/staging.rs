@@ -46,12 +46,10 @@ impl Staging {
         Ok(staging)
     }
 
-    /// The known columns as a list.
     pub(crate) fn list(&self) -> String {
         self.known.join(", ")
     }
 
-    /// Removes the table.
     pub(crate) async fn drop(self, transaction: &Transaction<'_>) -> Result<(), LoadError> {
         let dropped = transaction.batch_execute(&format!("DROP TABLE {}", self.name)).await;
         dropped.map_err(LoadError::in_step("dropping a staging table"))

@@ -170,7 +170,6 @@ async fn continued_folder(folder: &Path, store: &Store<'_>) -> Result<Option<Bas
     Ok(base.filter(|base| Cometbft::chain_of(folder) == genesis(base).ok()))
 }
 
-/// The genesis of a chain that continues a base.
 fn genesis(base: &Base) -> Result<Genesis, NodeError> {
     let chain_id = base.chain_id.clone();
     if chain_id.is_empty() || chain_id.len() > LONGEST_CHAIN_ID {

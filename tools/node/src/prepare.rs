@@ -58,7 +58,6 @@ pub(crate) async fn continued(
     Ok(is_continued.then(|| chain.base().clone()))
 }
 
-/// Creates a chain file.
 pub(crate) async fn create(file: &Path, base: Base) -> Result<(), NodeError> {
     let path = file.to_owned();
     let creating = spawn_blocking(move || ChainFile::create(&path, &base));

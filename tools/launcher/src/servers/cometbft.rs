@@ -16,7 +16,6 @@ use crate::process::ProcessSpec;
 /// The package for `go install`; the mesh works with any 0.38.
 pub const COMETBFT_PACKAGE: &str = "github.com/cometbft/cometbft/cmd/cometbft@v0.38.19";
 
-/// The program's name.
 const NAME: &str = "cometbft";
 /// Timeout of `cometbft init`, long enough for a busy machine.
 const INIT_WITHIN: Duration = Duration::from_secs(30);

@@ -78,7 +78,6 @@ pub(super) fn persistent_credentials(file: &Path, user: &str) -> Result<String, 
     }
 }
 
-/// Returns the secret that is stored in `file`.
 pub(super) fn stored_secret(file: &Path) -> Result<String, ServerError> {
     match read_secret(file)? {
         none if none.is_empty() => Err(ServerError::file(file)(io::ErrorKind::NotFound.into())),

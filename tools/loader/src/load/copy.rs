@@ -59,7 +59,6 @@ pub(super) async fn copy_file(
     Ok(rows)
 }
 
-/// The pieces of a file.
 fn pieces(path: &Path) -> impl Stream<Item = Result<Bytes, LoadError>> + '_ {
     let unreadable = move |error| LoadError::Read(path.to_owned(), error);
     stream::try_unfold(None, move |opened: Option<File>| async move {

@@ -37,7 +37,6 @@ impl Source {
         self.header.iter().filter(move |name| columns.is_some_and(|columns| columns.contains(name)))
     }
 
-    /// The columns of the file that the table does not have.
     pub(super) fn unknown(&self, catalog: &Catalog) -> Vec<String> {
         let known: Vec<&String> = self.known(catalog).collect();
         self.header.iter().filter(|name| !known.contains(name)).cloned().collect()
