@@ -58,8 +58,8 @@ pub(crate) struct ProcessState {
 /// A process with the task that supervises it. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct ManagedProcess {
-    name: String,
-    grace: Duration,
+    pub(crate) name: String,
+    pub(crate) grace: Duration,
     desired: watch::Sender<DesiredState>,
     state: watch::Receiver<ProcessState>,
     task: JoinHandle<()>,
@@ -79,14 +79,6 @@ impl ManagedProcess {
             rule,
         };
         Self { name, grace, desired, state, task: tokio::spawn(monitor.run()) }
-    }
-
-    pub(crate) fn grace(&self) -> Duration {
-        self.grace
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     pub(crate) fn state(&self) -> ProcessState {

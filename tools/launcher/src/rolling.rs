@@ -72,7 +72,7 @@ impl Supervisor {
         let deadline = Instant::now() + READY_DEADLINE;
         for member in &added {
             if !member.process.is_ready_by(deadline).await {
-                return Err(format!("{} is not ready yet; see its log", member.process.name()));
+                return Err(format!("{} is not ready yet; see its log", member.process.name));
             }
         }
         Ok((replicas == 0).then(|| without_replicas(name)))
@@ -91,7 +91,7 @@ impl Supervisor {
             }
             return Err(format!(
                 "the successor of {} did not become ready and was stopped; the old one still serves; see its log",
-                old.process.name()
+                old.process.name
             ));
         }
         self.with_group(name, |group| take_over(group, old, &successor))?;
@@ -102,7 +102,7 @@ impl Supervisor {
     /// Stops a member and removes it from the table. Until it has ended it is listed as leaving, so that a
     /// shutdown includes it.
     async fn retire(&self, name: &str, member: &Member) {
-        let grace = member.process.grace();
+        let grace = member.process.grace;
         // An error means that the mesh is being stopped, which stops all members anyway.
         let _ = self.with_group(name, |group| set_role(group, member, Role::Leaving));
         member.process.set_desired(DesiredState::Gone(Instant::now() + grace));
@@ -134,7 +134,7 @@ async fn restart_in_place(member: &Member) -> Result<(), String> {
     if down && member.process.is_ready_by(Instant::now() + READY_DEADLINE).await {
         return Ok(());
     }
-    Err(format!("{} did not restart within {READY_DEADLINE:?}; see its log", member.process.name()))
+    Err(format!("{} did not restart within {READY_DEADLINE:?}; see its log", member.process.name))
 }
 
 fn busy(name: &str) -> String {

@@ -200,12 +200,9 @@ impl ServiceEnvironment {
                 Need::Sockets => spec.sockets.clone_from(&self.sockets.inherited),
             }
         }
-        for variable in self.service_env.iter().filter(|variable| variable.service == service.name) {
-            spec = spec.env(variable.name, &variable.value);
-        }
-        for (name, value) in &self.env {
-            spec = spec.env(name, value);
-        }
+        let of_service = self.service_env.iter().filter(|variable| variable.service == service.name);
+        spec.env.extend(of_service.map(|variable| (variable.name.to_owned(), variable.value.clone())));
+        spec.env.extend_from_slice(&self.env);
         let grace = self.env.iter().rev().find(|(name, _)| name == GRACE);
         let grace_s = grace.and_then(|(_, value)| value.parse().ok()).unwrap_or(GRACE_S);
         // 500 ms longer than the service's own limit, so that only a hanging one is killed.

@@ -212,7 +212,7 @@ impl Supervisor {
             };
             let in_time = member.process.wait_until(deadline, decided).await;
             let state = member.process.state();
-            let name = member.process.name().to_owned();
+            let name = member.process.name.clone();
             if state.gone || self.table().closing {
                 return Err(NotReady::Closing);
             }
@@ -298,7 +298,7 @@ impl Supervisor {
         members.iter().for_each(|member| member.process.set_desired(DesiredState::Stopped));
         for member in &members {
             if !member.process.is_down().await {
-                return Err(format!("{} did not stop; see its log", member.process.name()));
+                return Err(format!("{} did not stop; see its log", member.process.name));
             }
         }
         Ok(None)
@@ -314,7 +314,7 @@ impl Supervisor {
         let deadline = Instant::now() + START_WAIT;
         for member in &members {
             if !member.process.is_ready_by(deadline).await {
-                return Ok(Some(format!("{} is started and not ready yet", member.process.name())));
+                return Ok(Some(format!("{} is started and not ready yet", member.process.name)));
             }
         }
         Ok(None)
