@@ -165,15 +165,10 @@ impl Toolbox {
             let _ = std::fs::remove_dir_all(elsewhere);
         }
         let mut skipped = tested?;
-        skipped.extend(
-            self.cometbft.as_ref().err().map(|why| format!("the tests with CometBFT, because {why}")),
-        );
-        skipped.extend(
-            self.python
-                .as_ref()
-                .err()
-                .map(|why| format!("the tests of the decoder in Python, because {why}")),
-        );
+        let tests = [("with CometBFT", &self.cometbft), ("of the decoder in Python", &self.python)];
+        for (which, program) in tests {
+            skipped.extend(program.as_ref().err().map(|why| format!("the tests {which}, because {why}")));
+        }
         Ok(skipped)
     }
 }
@@ -255,10 +250,8 @@ fn temporary_folder() -> Result<TempDir, Failure> {
 struct Servers {
     postgres: Process,
     nats: Process,
-    postgres_url: String,
-    nats_url: String,
-    /// The folder with the credentials of its users.
-    nats_users: PathBuf,
+    database: Postgres,
+    bus: Nats,
 }
 
 impl Servers {
@@ -273,30 +266,24 @@ impl Servers {
             start(&database_spec, || database.ready(SERVER_PATIENCE)),
             start(&bus_spec, || bus.ready(SERVER_PATIENCE)),
         )?;
-        Ok(Self {
-            postgres,
-            nats,
-            postgres_url: database.url_of("postgres"),
-            nats_url: bus.url(),
-            nats_users: bus.users().to_owned(),
-        })
+        Ok(Self { postgres, nats, database, bus })
     }
 
     fn variables(&self) -> Vec<(String, String)> {
         vec![
-            ("MESH_TEST_POSTGRES_URL".to_owned(), self.postgres_url.clone()),
-            ("MESH_TEST_NATS_URL".to_owned(), self.nats_url.clone()),
-            ("MESH_TEST_NATS_CREDENTIALS".to_owned(), self.nats_users.to_string_lossy().into_owned()),
+            ("MESH_TEST_POSTGRES_URL".to_owned(), self.database.url_of("postgres")),
+            ("MESH_TEST_NATS_URL".to_owned(), self.bus.url()),
+            ("MESH_TEST_NATS_CREDENTIALS".to_owned(), self.bus.users().to_string_lossy().into_owned()),
         ]
     }
 
     /// Their credentials, which no output may contain.
     fn secrets(&self) -> Vec<String> {
         let of_nats = permissions::users(ANY_MESH).into_iter().filter_map(|user| {
-            let credentials = std::fs::read_to_string(self.nats_users.join(user.name)).ok()?;
+            let credentials = std::fs::read_to_string(self.bus.credentials_file(&user.name)).ok()?;
             credentials.trim().split_once(':').map(|(_, password)| password.to_owned())
         });
-        let config: Option<tokio_postgres::Config> = self.postgres_url.parse().ok();
+        let config: Option<tokio_postgres::Config> = self.database.url().parse().ok();
         let of_postgres = config.and_then(|config| config.get_password().map(<[u8]>::to_vec));
         let of_postgres = of_postgres.and_then(|password| String::from_utf8(password).ok());
         of_nats.chain(of_postgres).collect()
