@@ -31,7 +31,7 @@ mod zip;
 
 use std::process::ExitCode;
 
-use cli::{Cli, Command, ControlArgs, Count, Target, completions};
+use cli::{Cli, Command, ControlArgs, Count, HistoryCommand, Target, completions};
 pub use command_line::command_line;
 use failure::{Failure, failed};
 use mesh_launcher::control::Request;
@@ -79,7 +79,8 @@ async fn command(command: Command) -> Result<(), Failure> {
         Command::Node(args) => up::node::node(*args).await,
         Command::Ingest(command) => ingest::ingest(command).await,
         Command::Seal(args) => seal::seal(&args).await,
-        Command::History(command) => history::history(&command).await,
+        Command::History(HistoryCommand::Verify(args)) => history::verify(&args).await,
+        Command::History(HistoryCommand::Import(args)) => history::import(&args).await,
         Command::Export(args) => export::export(args).await,
         Command::Tx(command) => tx::tx(command).await,
         Command::Get(args) => get::get(args).await,

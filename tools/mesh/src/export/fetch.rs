@@ -211,7 +211,7 @@ impl Fetch {
             _ => None,
         };
         let Some(pause) = self.retry.pause(retry_after) else {
-            let most = self.retry.most();
+            let most = self.retry.most;
             return Err(failed!(
                 "gave up after {most} attempts without progress ({error}); {}",
                 error.advice()

@@ -11,7 +11,7 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct RetryPolicy {
-    most: u32,
+    pub(super) most: u32,
     failures: u32,
     furthest: u64,
 }
@@ -44,10 +44,6 @@ impl RetryPolicy {
             Some(retry_after) => retry_after.min(LONGEST_RETRY_AFTER) + mixed(FIRST_PAUSE),
             None => mixed(doubled),
         })
-    }
-
-    pub(super) fn most(&self) -> u32 {
-        self.most
     }
 }
 

@@ -3,11 +3,5 @@
 mod import;
 mod verify;
 
-use crate::{cli::HistoryCommand, failure::Failure};
-
-pub(crate) async fn history(command: &HistoryCommand) -> Result<(), Failure> {
-    match command {
-        HistoryCommand::Verify(args) => verify::verify(args).await,
-        HistoryCommand::Import(args) => import::import(args).await,
-    }
-}
+pub(crate) use import::import;
+pub(crate) use verify::verify;

@@ -5,7 +5,6 @@ use mesh_ingest::{Decoder, EVENT_PREFIX, node::Nodes};
 use mesh_launcher::{
     bus::{self, BusCredentials},
     control::{Answer, Request, ask},
-    home::Home,
     services::INGEST,
 };
 use mesh_node_rpc::NodeUrl;
@@ -30,7 +29,7 @@ pub(super) struct Variables {
 
 impl Variables {
     pub(super) async fn of(home: &HomeArgs) -> Result<Self, Failure> {
-        let home: Home = home.home()?;
+        let home = home.home()?;
         let root = home.root().display();
         let (missing, variables) = match ask(&home, &Request::Environment { name: INGEST.to_owned() }).await {
             Ok(Answer::Environment { variables }) => {

@@ -49,14 +49,9 @@ struct Line {
 }
 
 pub(super) async fn rows(args: RowsArgs) -> Result<(), Failure> {
-    let variables = match args.postgres {
-        Some(_) => None,
-        None => Some(Variables::of(&args.home).await?),
-    };
-    let store = match (&args.postgres, variables) {
-        (Some(url), _) => Appender::connect(url).await?,
-        (None, Some(variables)) => variables.store(None).await?,
-        (None, None) => return Ok(()),
+    let store = match &args.postgres {
+        Some(url) => Appender::connect(url).await?,
+        None => Variables::of(&args.home).await?.store(None).await?,
     };
     let chain = store.chain().await?;
     let chain_id = match (chain.chain_id, args.chain) {

@@ -168,7 +168,7 @@ async fn follow(
         loop {
             match gateway.get(&url).await {
                 Ok(reply) if is_final(&reply) => return Ok(reply),
-                Ok(reply) => note(&mut last_seen, seen(&reply)),
+                Ok(reply) => note(&mut last_seen, format!("it is {}", reply.status().as_str_name())),
                 Err(error) => note(&mut last_seen, error.to_string()),
             }
             if Instant::now() >= submit_at {
@@ -216,10 +216,6 @@ async fn submit_again(
 
 fn is_final(reply: &GetTransactionReply) -> bool {
     matches!(reply.status(), Status::Included | Status::Refused)
-}
-
-fn seen(reply: &GetTransactionReply) -> String {
-    format!("it is {}", reply.status().as_str_name())
 }
 
 /// Shows the news of a transaction, and stores it for the final message.

@@ -60,7 +60,9 @@ impl Report {
         let at = place(event.height, index);
         let body: Value = serde_json::from_str(&event.data).map_err(|_| foreign(&self.url))?;
         if kind == "problem" {
-            let note = Some(format!("behind since {at}: {}", problem_text(&event.data)));
+            let why = serde_json::from_str(&event.data)
+                .map_or_else(|_| event.data.clone(), |problem| reason(&problem));
+            let note = Some(format!("behind since {at}: {why}"));
             return Ok(Some(Printed { result: None, note }));
         }
         let lines = match &state.answer {
@@ -76,10 +78,6 @@ impl Report {
 fn place(height: Option<u64>, index: Option<u32>) -> String {
     let block = height.map_or_else(|| "no block".to_owned(), |height| format!("block {height}"));
     index.map_or_else(|| block.clone(), |index| format!("{block}  read {index}"))
-}
-
-fn problem_text(body: &str) -> String {
-    serde_json::from_str(body).map_or_else(|_| body.to_owned(), |problem| reason(&problem))
 }
 
 fn as_json(kind: &str, index: Option<u32>, event: &Event) -> Option<String> {
