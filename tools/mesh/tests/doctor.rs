@@ -172,15 +172,6 @@ async fn what_is_wrong_with_a_server_is_named() {
 }
 
 #[tokio::test]
-async fn a_disk_without_room_is_named() {
-    if !std::path::Path::new("/proc/self").exists() {
-        mesh_testbed::say("skipped: there is no /proc, which has no room, to be taken for a full disk");
-        return;
-    }
-    Case { home: "/proc/none".into(), ..Case::new() }.names("disk", &["full"]).await;
-}
-
-#[tokio::test]
 async fn a_stale_home_is_named() {
     let spoilt = Case::new();
     fs::create_dir(&spoilt.home).unwrap();
