@@ -58,7 +58,7 @@ pub(crate) fn dist(out: Option<PathBuf>) -> Result<(), Failure> {
         .map_err(|error| cannot("write the archive", &error))?;
     let size = fs::metadata(&archive).map_or(0, |archive| archive.len());
     print(&archive.display().to_string())?;
-    print_line(&format!("{:.1} MB, {:.1} MB unpacked", megabytes(size), megabytes(unpacked)));
+    print_line(&format!("{:.1} MB, {:.1} MB unpacked", size as f64 / 1e6, unpacked as f64 / 1e6));
     Ok(())
 }
 
@@ -142,8 +142,4 @@ fn target() -> String {
 /// The SHA-256 of a file, in hex.
 fn sha256(file: &Path) -> io::Result<String> {
     Ok(hex::encode(digest(&SHA256, &fs::read(file)?)))
-}
-
-fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
 }

@@ -35,8 +35,7 @@ pub(crate) struct GetArgs {
 
 pub(crate) async fn get(args: GetArgs) -> Result<(), Failure> {
     let GetArgs { read, gateway, at_block, wait } = args;
-    let wrong = || Failure::usage("PATH makes no URL; write it as for curl");
-    let mut url = read.url(&gateway.url).ok_or_else(wrong)?;
+    let mut url = read.url(&gateway.url)?;
     if let Some(height) = at_block {
         url.query_pairs_mut().append_pair("atBlock", &height.to_string());
     }

@@ -5,7 +5,7 @@ use std::{num::NonZeroU64, str::FromStr};
 use clap::Args;
 use reqwest::Url;
 
-use crate::gateway::GatewayArgs;
+use crate::{failure::Failure, gateway::GatewayArgs};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -36,12 +36,11 @@ pub(crate) enum ReadPath {
 
 impl ReadPath {
     /// The URL of the read at this gateway.
-    pub(crate) fn url(&self, gateway: &Url) -> Option<Url> {
+    pub(crate) fn url(&self, gateway: &Url) -> Result<Url, Failure> {
         match self {
-            Self::Whole(url) => Some(url.clone()),
-            Self::Path(path) => {
-                Url::parse(&format!("{}/{path}", gateway.as_str().trim_end_matches('/'))).ok()
-            }
+            Self::Whole(url) => Ok(url.clone()),
+            Self::Path(path) => Url::parse(&format!("{}/{path}", gateway.as_str().trim_end_matches('/')))
+                .map_err(|_| Failure::usage("PATH makes no URL; write it as for curl")),
         }
     }
 }

@@ -37,8 +37,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(60);
 /// Watches until the count is reached, a stop signal is received, or the output is closed.
 pub(crate) async fn watch(args: WatchArgs) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
-    let wrong = || Failure::usage("PATH makes no URL; write it as for curl");
-    let url = args.read.url(&args.gateway.url).ok_or_else(wrong)?;
+    let url = args.read.url(&args.gateway.url)?;
     let gateway = Gateway::new(&args.gateway.at(url.clone()), SILENCE, |client| client)?;
     let mut watch = Watch {
         gateway: &gateway,
