@@ -51,6 +51,7 @@ type Requests = Mutex<HashMap<u64, Slot>>;
 
 #[derive(Debug)]
 struct Slot {
+    workload: Box<str>,
     done: oneshot::Sender<Arrival>,
     /// Headers of the first message of several.
     first: Option<(HeaderMap, ReplyHeader)>,
@@ -82,11 +83,11 @@ impl Inbox {
         Ok(Self { prefix, next_token: AtomicU64::new(0), requests })
     }
 
-    /// Registers a request to a workload. Permissions let no other workload reply to its subject.
+    /// Registers a request to a workload. Permissions let no other workload publish to the subject of its reply.
     pub(crate) fn register(&self, workload: &str) -> PendingReply {
         let token = self.next_token.fetch_add(1, Ordering::Relaxed);
         let (done, receiver) = oneshot::channel();
-        self.requests.lock().insert(token, Slot { done, first: None, parts: Vec::new(), bytes: 0 });
+        self.requests.lock().insert(token, Slot::new(workload, done));
         PendingReply {
             requests: Arc::clone(&self.requests),
             token,
@@ -110,9 +111,12 @@ impl Drop for PendingReply {
 }
 
 fn deliver(requests: &Requests, message: Message) {
-    let Some(token) = message.subject.rsplit('.').next().and_then(|token| token.parse().ok()) else { return };
+    let mut words = message.subject.rsplit('.');
+    let Some(token) = words.next().and_then(|token| token.parse().ok()) else { return };
+    let workload = words.next().unwrap_or_default();
     let mut requests = requests.lock();
-    let Some(slot) = requests.get_mut(&token) else { return };
+    // A service that knows the inbox can guess the tokens of requests to other workloads.
+    let Some(slot) = requests.get_mut(&token).filter(|slot| *slot.workload == *workload) else { return };
     let arrival = slot.add(message);
     if let Some(arrival) = arrival
         && let Some(slot) = requests.remove(&token)
@@ -122,6 +126,10 @@ fn deliver(requests: &Requests, message: Message) {
 }
 
 impl Slot {
+    fn new(workload: &str, done: oneshot::Sender<Arrival>) -> Self {
+        Self { workload: workload.into(), done, first: None, parts: Vec::new(), bytes: 0 }
+    }
+
     /// Adds the next message of a reply; returns the result when the reply is complete or
     /// a message is missing.
     fn add(&mut self, message: Message) -> Option<Arrival> {
@@ -141,5 +149,30 @@ impl Slot {
         }
         let (headers, header) = self.first.take().unwrap_or((headers, header));
         Some(Arrival::Reply { headers, header, parts: std::mem::take(&mut self.parts) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_counts_only_when_it_is_of_the_workload_that_was_asked() {
+        let requests = Requests::default();
+        let (done, mut receiver) = oneshot::channel();
+        requests.lock().insert(7, Slot::new("tx-relay", done));
+        let reply_to = |subject: &str| Message {
+            subject: subject.into(),
+            reply: None,
+            payload: Bytes::new(),
+            headers: None,
+            status: None,
+            description: None,
+            length: 0,
+        };
+        deliver(&requests, reply_to("_INBOX_edge.a.query.7"));
+        assert!(receiver.try_recv().is_err(), "`query` may publish there");
+        deliver(&requests, reply_to("_INBOX_edge.a.tx-relay.7"));
+        assert!(receiver.try_recv().is_ok());
     }
 }

@@ -123,22 +123,24 @@ impl Surveyor {
 
 /// Collects the answers of the mesh whose subjects begin so.
 async fn listen(mut messages: Subscriber, beginning: String, answers: Weak<watch::Sender<Answers>>) {
-    while let Some(Message { payload, .. }) = messages.next().await {
+    while let Some(message) = messages.next().await {
         let Some(answers) = answers.upgrade() else { return };
-        if let Some(replica) = read(&payload, &beginning) {
+        if let Some(replica) = read(&message, &beginning) {
             answers.send_modify(|answers| answers.add(replica, Instant::now()));
         }
     }
 }
 
-/// An answer, when it is one of this mesh.
-fn read(payload: &[u8], beginning: &str) -> Option<ReplicaStats> {
+/// An answer, when it is one of this mesh, and of the workload that may publish to its subject.
+fn read(Message { subject, payload, .. }: &Message, beginning: &str) -> Option<ReplicaStats> {
     // Empty when there is no replica at all.
     if payload.is_empty() || payload.len() > MAX_ANSWER_BYTES {
         return None;
     }
     let replica: ReplicaStats = serde_json::from_slice(payload).ok()?;
-    replica.endpoints.iter().any(|endpoint| endpoint.subject.starts_with(beginning)).then_some(replica)
+    let is_own = subject.rsplit('.').nth(1) == Some(&replica.name);
+    let is_of_mesh = replica.endpoints.iter().any(|endpoint| endpoint.subject.starts_with(beginning));
+    (is_own && is_of_mesh).then_some(replica)
 }
 
 impl Answers {
@@ -176,6 +178,11 @@ mod tests {
 
     use super::*;
 
+    fn message(subject: &str, payload: Bytes) -> Message {
+        let (subject, length) = (subject.into(), payload.len());
+        Message { subject, reply: None, payload, headers: None, status: None, description: None, length }
+    }
+
     fn answer(id: &str, subject: &str) -> Bytes {
         let endpoint = json!({
             "name": "GetWithdrawal", "subject": subject, "queue_group": "query", "num_requests": 7,
@@ -189,7 +196,7 @@ mod tests {
     }
 
     fn replica(id: &str) -> ReplicaStats {
-        read(&answer(id, "mesh.query.X"), "mesh.").unwrap()
+        read(&message("inbox.query.survey", answer(id, "mesh.query.X")), "mesh.").unwrap()
     }
 
     fn ids(survey: &Survey) -> Vec<&str> {
@@ -200,13 +207,20 @@ mod tests {
 
     #[test]
     fn answers_of_this_mesh_are_read_and_others_are_not() {
-        let replica = read(&answer("a", "mesh.query.GetWithdrawal"), "mesh.").unwrap();
+        let own = answer("a", "mesh.query.GetWithdrawal");
+        let replica = read(&message("inbox.query.survey", own.clone()), "mesh.").unwrap();
         assert_eq!((replica.name.as_str(), replica.id.as_str()), ("query", "a"));
         let [endpoint] = replica.endpoints.as_slice() else { panic!("{replica:?}") };
         assert_eq!((endpoint.num_requests, endpoint.num_errors, endpoint.processing_time), (7, 1, 900));
         let long = Bytes::from(vec![b' '; MAX_ANSWER_BYTES + 1]);
         let others = [answer("b", "mesh2.query.GetWithdrawal"), Bytes::new(), Bytes::from_static(b"{"), long];
-        assert!(others.iter().all(|other| read(other, "mesh.").is_none()));
+        assert!(
+            others.into_iter().all(|other| read(&message("inbox.query.survey", other), "mesh.").is_none())
+        );
+        assert!(
+            read(&message("inbox.export.survey", own), "mesh.").is_none(),
+            "published by another workload"
+        );
     }
 
     #[test]
