@@ -33,6 +33,12 @@ async fn a_parameter_that_is_not_utf_8_is_refused_with_its_number() {
         }
         let deep = format!("{}{}", "{\"x\":".repeat(100_000), "}".repeat(100_000));
         assert_problem(&mesh.post(path, &deep).await, 400, 3, 10_015);
+        let long = "\x7f".repeat(100_000);
+        for body in [format!("\"{long}\""), format!("{{\"{long}\":1,\"{long}\":2}}")] {
+            let refused = mesh.post(path, &body).await;
+            assert_problem(&refused, 400, 3, 10_015);
+            assert!(refused.body.len() < 1000, "the refusal has {} bytes", refused.body.len());
+        }
     }
 }
 

@@ -102,6 +102,8 @@ async fn a_watch_is_refused_as_the_read_is_and_for_what_is_no_read() {
     ] {
         refused(&|request| request.method = method.to_owned(), 3, 10_015).await;
     }
+    let long = refused(&|request| request.method = "x".repeat(100_000), 3, 10_015).await;
+    assert!(long.inner.len() < 1000, "a refusal is in headers");
     let mut timed = Request::new(Bytes::from(of_withdrawal().encode_to_vec()));
     timed.set_timeout(std::time::Duration::from_millis(1500));
     let mut stream = watch_with(&rpc, timed).await.unwrap();

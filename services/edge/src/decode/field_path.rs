@@ -57,6 +57,6 @@ pub(super) fn path_text(path: &[FieldDescriptor]) -> String {
 }
 
 /// A value as errors quote it.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     text.chars().take(MAX_QUOTED).collect()
 }

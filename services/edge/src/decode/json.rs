@@ -13,7 +13,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use crate::decode::{
-    field_path::{FieldPath, path_text},
+    field_path::{FieldPath, path_text, quote},
     unknown_names::UnknownNames,
     value,
 };
@@ -38,10 +38,8 @@ pub(super) fn fill(
     json.end().map_err(malformed)?;
     match key_given_twice(body) {
         None => Ok(()),
-        Some(key) => {
-            Err(Problem::invalid(MALFORMED, "the body is malformed")
-                .with_inner(format!("{key} is given twice")))
-        }
+        Some(key) => Err(Problem::invalid(MALFORMED, "the body is malformed")
+            .with_inner(format!("{} is given twice", quote(&key)))),
     }
 }
 
@@ -121,6 +119,11 @@ impl<'de> Visitor<'de> for Message<'_, '_> {
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("an object")
+    }
+
+    // By default, the error quotes the text, whole.
+    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
+        Err(E::custom("invalid type: string, expected an object"))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DynamicMessage, A::Error> {

@@ -21,6 +21,8 @@ use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, ReflectMessage, prost::Message};
 use proto_msgs::{Contract, Method, OperationInfo};
 
+pub(crate) use field_path::quote;
+
 use crate::{
     ask::cache::Question,
     decode::{percent::PathField, preferences::Handling, query::Parameters, unknown_names::UnknownNames},

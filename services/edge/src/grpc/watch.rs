@@ -45,7 +45,7 @@ pub(super) fn read(
     };
     let path = format!("/{}", method.trim_start_matches('/'));
     let Some(operation) = operations.get(&path).filter(|operation| operation.is_watchable()) else {
-        return malformed("method must be a read, such as api.v2.Query/ListMarkets", &method);
+        return malformed("method must be a read, such as api.v2.Query/ListMarkets", &decode::quote(&method));
     };
     let request = request.unwrap_or_default();
     let name = request.type_url.rsplit('/').next().unwrap_or_default();
