@@ -20,7 +20,7 @@ pub(super) fn check(message: &mut DynamicMessage) -> Result<(), Problem> {
 
 fn check_fields(message: &mut DynamicMessage, path: &mut FieldPath) -> Result<(), Problem> {
     message.take_unknown_fields().for_each(drop);
-    let given: Vec<_> = message.fields().map(|(field, value)| (field, value.clone())).collect();
+    let given: Vec<_> = message.take_fields().collect();
     for (field, value) in given {
         path.push(field.clone());
         let checked = match value {
@@ -30,9 +30,8 @@ fn check_fields(message: &mut DynamicMessage, path: &mut FieldPath) -> Result<()
             value => check_value(value, path)?,
         };
         path.pop();
-        match checked {
-            Some(value) => message.set_field(&field, value),
-            None => message.clear_field(&field),
+        if let Some(value) = checked {
+            message.set_field(&field, value);
         }
     }
     Ok(())
