@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Why a reply has no result.
 #[derive(Debug)]
@@ -15,18 +15,23 @@ pub enum ReplyError {
 
 /// The JSON-RPC envelope of a reply.
 #[derive(Deserialize)]
-struct Reply<T> {
+struct Reply<'a, T> {
     result: Option<T>,
-    error: Option<RpcError>,
+    #[serde(borrow)]
+    error: Option<RpcError<'a>>,
 }
 
+/// An error, not parsed: as values, a reply of numbers takes sixteen times its length.
 #[derive(Deserialize)]
-struct RpcError {
-    #[serde(default)]
-    message: Value,
-    #[serde(default)]
-    data: Value,
+struct RpcError<'a> {
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
 }
+
+/// Most characters of an error that is no text.
+const MAX_SHOWN: usize = 1000;
 
 /// Reads the result of a reply. A node sends errors in the body, with any HTTP status, so the body alone decides.
 ///
@@ -41,14 +46,15 @@ pub fn read_reply<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ReplyErro
     }
 }
 
-impl RpcError {
+impl RpcError<'_> {
     /// The text of `data`, or of `message` when `data` is no text.
-    fn text(self) -> String {
-        match (self.data, self.message) {
-            (Value::String(data), _) if !data.is_empty() => data,
-            (_, Value::String(message)) => message,
-            (data, message) => format!("{message} {data}"),
-        }
+    fn text(&self) -> String {
+        let text = |value: Option<&RawValue>| serde_json::from_str::<String>(value?.get()).ok();
+        let shown = |value: Option<&RawValue>| value.map_or("null", RawValue::get).chars().take(MAX_SHOWN);
+        text(self.data)
+            .filter(|data| !data.is_empty())
+            .or_else(|| text(self.message))
+            .unwrap_or_else(|| shown(self.message).chain([' ']).chain(shown(self.data)).collect())
     }
 }
 
@@ -85,7 +91,8 @@ pub struct SyncInfo {
 }
 
 fn height<'de, D: Deserializer<'de>>(json: D) -> Result<Option<u64>, D::Error> {
-    Ok(Value::deserialize(json)?.as_str().and_then(|text| text.parse().ok()))
+    let text = serde_json::from_str::<String>(Box::<RawValue>::deserialize(json)?.get());
+    Ok(text.ok().and_then(|text| text.parse().ok()))
 }
 
 /// Describes an answer that is not that of a consensus node, as the end of a sentence about the node.
@@ -125,6 +132,8 @@ mod tests {
         }
         let other: RpcError = serde_json::from_str(r#"{"message":7,"code":-32603}"#).unwrap();
         assert_eq!(other.text(), "7 null");
+        let long = format!(r#"{{"data":[{}0]}}"#, "0,".repeat(5000));
+        assert_eq!(serde_json::from_str::<RpcError>(&long).unwrap().text().len(), "null ".len() + MAX_SHOWN);
     }
 
     #[test]
