@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use mesh_chassis::Failure;
 use mesh_problem::error_chain;
-use reqwest::{Client, ClientBuilder, RequestBuilder, Response, header::AUTHORIZATION};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response, header::AUTHORIZATION, redirect::Policy};
 
 use crate::NodeUrl;
 
 /// Idle connections are closed after this time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A client for requests to these nodes, without a proxy: the services reach their servers directly.
+/// A client for requests to these nodes, without a proxy: the services reach their servers directly. No node chooses by a
+/// redirect what else is asked.
 pub fn client_builder(nodes: &[NodeUrl]) -> ClientBuilder {
-    let client = Client::builder().no_proxy().pool_idle_timeout(IDLE_TIMEOUT);
+    let client = Client::builder().no_proxy().redirect(Policy::none()).pool_idle_timeout(IDLE_TIMEOUT);
     // The system's certificates are read for `https` only.
     if nodes.iter().any(NodeUrl::is_tls) { client } else { client.tls_certs_only([]) }
 }

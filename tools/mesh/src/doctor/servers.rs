@@ -13,7 +13,7 @@ use mesh_launcher::{control::Row, home::SavedState, local_client, servers::OLDES
 use mesh_node_rpc::{NodeUrl, client_builder, describe};
 use mesh_problem::error_chain;
 use mesh_store::{error::StoreError, schema};
-use reqwest::{header::DATE, redirect::Policy};
+use reqwest::header::DATE;
 use serde_json::Value;
 use tokio::time::timeout;
 use tokio_postgres::{Client, error::SqlState};
@@ -218,7 +218,7 @@ async fn node(url: &str, heads: &mut Heads) -> Checked {
     // Services may have several addresses; they prefer the first.
     let node: NodeUrl = url.split(',').next().unwrap_or(url).trim().parse().map_err(away)?;
     let request = async {
-        let client = client_builder(std::slice::from_ref(&node)).redirect(Policy::none()).build()?;
+        let client = client_builder(std::slice::from_ref(&node)).build()?;
         let answer = node.get(&client, "status").timeout(WITHIN).send().await?;
         let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok()?.parse().ok());
         let clock = date.and_then(|date: String| seconds_of_http(&date));
