@@ -133,9 +133,10 @@ impl From<NodeError> for Failure {
 }
 
 impl fmt::Display for Failure {
-    /// One line: line breaks and runs of spaces in the message become one space.
+    /// One line without control characters, which a server's text may have: they and runs of spaces become one space.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<&str> = self.message.split_whitespace().collect();
+        let is_space = |letter: char| letter.is_whitespace() || letter.is_control();
+        let words: Vec<&str> = self.message.split(is_space).filter(|word| !word.is_empty()).collect();
         f.write_str(&as_typed(&words.join(" ")))
     }
 }

@@ -59,8 +59,10 @@ pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Failure> {
     print(&serde_json::to_string(result)?)
 }
 
-/// Writes a permanent line to standard error. A closed one is no failure.
+/// Writes a permanent line to standard error, without control characters, which names of files may have. A closed one is
+/// no failure.
 pub fn print_line(line: &str) {
+    let line = line.replace(|letter: char| letter.is_control() && !matches!(letter, '\n' | '\t'), " ");
     let _ = writeln!(io::stderr(), "{line}");
 }
 
