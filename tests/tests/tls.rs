@@ -77,6 +77,24 @@ async fn clients_without_tls_and_slow_ones_are_closed() {
 }
 
 #[tokio::test]
+async fn an_address_opens_no_more_connections_a_second_than_it_may_send_requests() {
+    let database = Database::fresh().await;
+    let limited =
+        Mesh::configure(&database).env("MESH_EDGE_RATE_PER_S", "1").env("MESH_EDGE_RATE_BURST", "8");
+    let mesh = limited.tls().start().await;
+    let connect = async || TlsClient::connect(mesh.tls().http, &mesh.tls().files.ca, &[]).await;
+    let mut open = connect().await.unwrap();
+    let mut opened = 1;
+    while connect().await.is_ok() {
+        opened += 1;
+        assert!(opened < 200, "none is refused");
+    }
+    assert!(exchange(&mut open).await.starts_with("HTTP/1.1 200"), "an open one is served");
+    let refused = "mesh_edge_connections_refused_total{reason=\"rate\"}";
+    mesh.service("edge").until_metric(refused, |value| value >= 1.0).await;
+}
+
+#[tokio::test]
 async fn another_certificate_is_for_new_connections_and_a_faulty_one_for_none() {
     let database = Database::fresh().await;
     let mesh = Mesh::configure(&database).tls().start().await;

@@ -115,7 +115,8 @@ metrics! {
         "Requests rejected with 503: in-flight limit reached (`full`), the share of their `address` or `operation` used up, \
          or no `memory` for a long answer or body";
     EDGE_REFUSED = "mesh.edge.connections.refused" "{connection}" Counter &["reason"], EDGE,
-        "Connections rejected with 503: limit reached (`full`), share of the `address` used up, or no file descriptor (`files`)";
+        "Connections rejected with 503, or with TLS closed: limit reached (`full`), share of the `address` used up, more handshakes \
+         than requests a second (`rate`), or no file descriptor (`files`)";
     LOG_DROPPED = "mesh.log.lines.dropped" "{line}" Counter &[], EDGE,
         "Log lines dropped because stderr was not drained fast enough; only with the access log on";
     BUS_HEDGES = "mesh.bus.hedges" "{ask}" Counter &[], EDGE,

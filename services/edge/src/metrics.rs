@@ -164,7 +164,7 @@ impl Metrics {
         for reason in ["full", "address", "operation"] {
             metrics.shed(reason);
         }
-        for reason in ["full", "address", "files"] {
+        for reason in ["full", "address", "rate", "files"] {
             metrics.refused_connection(reason);
         }
         metrics

@@ -25,7 +25,7 @@ use crate::{
         rate_limiter::{RateLimitStatus, RateLimiter},
     },
     client_address::{Address, ClientId, TrustedProxies},
-    config::Config,
+    config::{Config, RateLimit},
     connection::ConnectionState,
     grpc_kind::is_grpc,
     keys::{KeyInUse, KeyRefusal, Keys},
@@ -102,6 +102,8 @@ pub(crate) struct Admission {
     is_anonymous_allowed: bool,
     routes: Routes,
     rate: Option<RateLimiter>,
+    /// With TLS, the rate of connections: a handshake costs more than most requests.
+    handshakes: Option<RateLimiter>,
     connections: Arc<FairSemaphore>,
     requests: Arc<FairSemaphore>,
     downloads: ClientLimit,
@@ -111,12 +113,14 @@ pub(crate) struct Admission {
 impl Admission {
     /// The limits of the configuration.
     pub(crate) fn new(config: &Config, keys: Option<Keys>, routes: Routes, metrics: &Metrics) -> Self {
+        let limiter = |rate: RateLimit| RateLimiter::new(rate.per_s, rate.burst);
         Self {
             proxies: config.proxies.clone(),
             keys,
             is_anonymous_allowed: config.is_anonymous_allowed,
             routes,
-            rate: config.rate.map(|rate| RateLimiter::new(rate.per_s, rate.burst)),
+            rate: config.rate.map(limiter),
+            handshakes: config.tls.as_ref().and(config.rate).map(limiter),
             connections: FairSemaphore::new(config.limits.connections),
             requests: FairSemaphore::new(config.limits.in_flight),
             downloads: ClientLimit::downloads(config.exports_per_address),
@@ -127,16 +131,18 @@ impl Admission {
     /// A permit for a connection from this peer.
     ///
     /// # Errors
-    /// When no permit is free, or the peer holds its share.
-    pub(crate) fn connection(&self, peer: IpAddr) -> Result<ConnectionPermit, Rejected> {
-        let permit = match self.proxies.contains(peer) {
-            true => self.connections.try_acquire([]).map(ConnectionPermit::Proxy),
-            false => {
-                let owner = Owner::Client(ClientId::Address(peer.into()));
-                self.connections.try_acquire([owner]).map(ConnectionPermit::Client)
-            }
+    /// The reason in the metrics: no permit is free, the peer holds its share, or it exceeds the rate of handshakes.
+    pub(crate) fn connection(&self, peer: IpAddr) -> Result<ConnectionPermit, &'static str> {
+        let address = Address::from(peer);
+        let permit = if self.proxies.contains(peer) {
+            self.connections.try_acquire([]).map(ConnectionPermit::Proxy).map_err(Rejected::reason)
+        } else if self.handshakes.as_ref().is_some_and(|rate| rate.count(address).is_over()) {
+            Err("rate")
+        } else {
+            let owner = Owner::Client(ClientId::Address(address));
+            self.connections.try_acquire([owner]).map(ConnectionPermit::Client).map_err(Rejected::reason)
         };
-        permit.inspect_err(|rejected| self.count_rejected_connection(rejected.reason()))
+        permit.inspect_err(|reason| self.count_rejected_connection(reason))
     }
 
     /// Counts a connection that is rejected.

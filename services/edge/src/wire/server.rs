@@ -204,7 +204,7 @@ impl<S: WarpService> Acceptor<S> {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => match self.parts.admission.connection(peer.ip()) {
                         Ok(permit) => self.serve(stream, peer.ip(), permit),
-                        Err(rejected) => self.rejector.reject(stream, peer.ip(), rejected.reason()),
+                        Err(reason) => self.rejector.reject(stream, peer.ip(), reason),
                     },
                     Err(error) => if spare.handle_accept_error(&listener, &error, &self.rejector).await {
                         self.parts.admission.count_rejected_connection("files");
