@@ -10,6 +10,7 @@ DO $grants$
 DECLARE
     reader text;
     ours regclass;
+    lock_function regprocedure;
     is_used boolean := false;
 BEGIN
     FOR reader IN SELECT rolname FROM pg_roles WHERE rolname IN ('query', 'node-info', 'export', 'ingest') ORDER BY 1 LOOP
@@ -39,9 +40,18 @@ BEGIN
     END IF;
     -- What everybody may otherwise do: make temporary tables …
     EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
-    -- … and write large objects, which only a superuser can forbid.
+    -- … and, which only a superuser can forbid, write large objects and hold the locks of writers.
     IF current_setting('is_superuser')::boolean THEN
         REVOKE EXECUTE ON FUNCTION lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea) FROM PUBLIC;
+        FOR lock_function IN
+            SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ '^pg_(try_)?advisory_'
+        LOOP
+            EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', lock_function);
+        END LOOP;
+        -- The lock of sealing.
+        IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'export') THEN
+            GRANT EXECUTE ON FUNCTION pg_try_advisory_lock(bigint), pg_advisory_unlock(bigint) TO export;
+        END IF;
     END IF;
 END
 $grants$;

@@ -12,6 +12,8 @@ CREATE ROLE more
 ALTER ROLE CURRENT_USER SUPERUSER
 GRANT pg_read_all_data TO CURRENT_USER
 SET SESSION AUTHORIZATION DEFAULT; SET ROLE pg_write_all_data
+SELECT pg_advisory_lock(1)
+SELECT pg_try_advisory_xact_lock_shared(1, 1)
 SELECT lo_create(0)
 SELECT lo_from_bytea(0, 'x')
 SELECT lo_import('/etc/hostname')
