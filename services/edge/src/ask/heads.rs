@@ -91,7 +91,7 @@ pub(crate) struct HeadStatus {
 }
 
 /// The newest blocks known.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ChainHeads {
     /// Height of the newest block of the store, by announcements and replies.
     newest: AtomicU64,
@@ -123,21 +123,10 @@ impl<N> Timed<N> {
     fn is_current(&self) -> bool {
         self.at.elapsed() < NEWS_VALID_FOR
     }
-}
 
-impl Default for ChainHeads {
-    fn default() -> Self {
-        Self {
-            newest: AtomicU64::new(0),
-            reset_at: Mutex::default(),
-            store_resets: AtomicU64::new(0),
-            node_resets: AtomicU64::new(0),
-            store: watch::Sender::new(None),
-            node: watch::Sender::new(None),
-            halt: Mutex::default(),
-            store_changed: watch::Sender::new(()),
-            node_changed: watch::Sender::new(()),
-        }
+    /// Whether its height may still be shown and compared.
+    fn is_usable(&self) -> bool {
+        self.at.elapsed() < LagLimit::HEIGHT_MAX_AGE
     }
 }
 
@@ -214,7 +203,8 @@ impl ChainHeads {
         }
     }
 
-    /// Waits until a head is at the height of a client's last event, but not for long: the network may have been reset. An edge that has just started waits for its first announcement.
+    /// Waits until a head is at the height of a client's last event, but not for long: the network may have been reset. An
+    /// edge that has just started waits for its first announcement.
     pub(crate) async fn until_at(&self, source: HeadSource, height: u64) {
         let limit = if self.status(source).height == 0 { NEWS_VALID_FOR } else { NEWS_WAIT };
         let mut changes = self.changes(source);
@@ -238,15 +228,12 @@ impl ChainHeads {
 
     /// Height of the node by its last announcement, unless that is old.
     pub(crate) fn node(&self) -> Option<u64> {
-        let latest = (*self.node.borrow()).filter(|latest| latest.at.elapsed() < LagLimit::HEIGHT_MAX_AGE)?;
-        Some(latest.news.height)
+        Some(self.node.borrow().filter(Timed::is_usable)?.news.height)
     }
 
     /// The last announcement of the store, unless that is old.
     pub(crate) fn store_news(&self) -> Option<StoreStatus> {
-        let latest =
-            (*self.store.borrow()).filter(|latest| latest.at.elapsed() < LagLimit::HEIGHT_MAX_AGE)?;
-        Some(latest.news)
+        Some(self.store.borrow().filter(Timed::is_usable)?.news)
     }
 
     /// The block that cannot be stored, by the last announcement, unless that is old or the block is stored.
