@@ -93,44 +93,48 @@ impl Grpc {
         request: Request<Incoming>,
         client: ClientContext,
     ) -> Response<Body> {
-        let path = request.uri().path();
+        let (path, id) = (request.uri().path(), RequestId::of(request.headers()));
         let method = match self.operations.get(path) {
             Some(operation) => Some(GrpcMethod::Operation(operation)),
             None => (path == watch::PATH).then(|| GrpcMethod::Watch(Arc::clone(&self.operations))),
         };
-        if let Some(method) = method {
-            let id = RequestId::of(request.headers());
-            let call = GrpcCall::new(method, request, client, id.clone());
-            return match self.gateway.send(call).await {
-                Ok(response) => response,
-                Err(error) => {
-                    let problem = Problem::unavailable("the edge is stopping").caused_by(error.to_string());
-                    refused(&problem, id)
-                }
-            };
-        }
-        let id = RequestId::of(request.headers());
+        let Some(method) = method else { return self.answer_standard(request, client, id).await };
+        let call = GrpcCall::new(method, request, client, id.clone());
+        self.gateway.send(call).await.unwrap_or_else(|error| {
+            let problem = Problem::unavailable("the edge is stopping").caused_by(error.to_string());
+            refused(&problem, id)
+        })
+    }
+
+    /// Answers a call of a standard service, or of none.
+    async fn answer_standard(
+        &self,
+        request: Request<Incoming>,
+        client: ClientContext,
+        id: RequestId,
+    ) -> Response<Body> {
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         let found = self.standard.get_key_value(service);
-        if let Err(refusal) = client.check_key() {
-            let problem = refusal.problem();
-            let name = found.map_or("none", |(name, _)| name);
-            self.metrics.called(name, problem.code.number(), Duration::ZERO);
-            return refused_unread(request, &problem, id).await;
-        }
-        let Some((name, served)) = found else {
-            self.metrics.called("none", Code::Unimplemented.number(), Duration::ZERO);
-            let problem = Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method");
-            return refused_unread(request, &problem, id).await;
+        let name = found.map_or("none", |(name, _)| *name);
+        let served = match (client.check_key(), found) {
+            (Err(refusal), _) => Err(refusal.problem()),
+            (Ok(()), None) => Err(Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method")),
+            (Ok(()), Some((_, served))) => match client.rate.and_then(|rate| rate.refusal()) {
+                // Health checks are exempt from the rate limit.
+                Some(problem) if name != HEALTH => {
+                    self.metrics.limited(LimitKind::Rate).inc();
+                    Err(problem)
+                }
+                _ => Ok(served),
+            },
         };
-        // Health checks are exempt from the rate limit.
-        if *name != HEALTH
-            && let Some(problem) = client.rate.and_then(|rate| rate.refusal())
-        {
-            self.metrics.limited(LimitKind::Rate).inc();
-            self.metrics.called(name, problem.code.number(), Duration::ZERO);
-            return refused_unread(request, &problem, id).await;
-        }
+        let served = match served {
+            Ok(served) => served,
+            Err(problem) => {
+                self.metrics.called(name, problem.code.number(), Duration::ZERO);
+                return refused_unread(request, &problem, id).await;
+            }
+        };
         let Ok(permit) = self.streams.try_acquire([Owner::Client(client.id)]) else {
             let reason = "too many streams of this service are open";
             let problem = Problem::new(Code::ResourceExhausted, NOT_MAPPED, reason);

@@ -13,13 +13,13 @@ use crate::{
     admission::rate_limiter::RateLimitStatus,
     ask::answer::without_shared_caching,
     connection::InFlightRequest,
+    grpc::protocol::GRPC_STATUS,
     keys::KeyInUse,
     trace::{RequestId, X_REQUEST_ID},
     wire::tracked_body::TrackedBody,
 };
 
 /// The gRPC status of a call that was over a limit.
-const GRPC_STATUS: &str = "grpc-status";
 const RESOURCE_EXHAUSTED: &str = "8";
 
 /// `Cache-Control` of every error.
