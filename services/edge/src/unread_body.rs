@@ -1,18 +1,33 @@
-//! The unread body of a rejected HTTP/2 request. A response may precede the end of the body (RFC 9113, 8.1), but
-//! curl 7.88 waits for more, or reports the reset of the dropped body as a failure. Short bodies are therefore
-//! read before the response and longer ones after it, within the limits of HTTP/1's lingering close.
+//! What a client still sends when it has been answered. Closing a connection with unread bytes resets it, and the client
+//! loses what it has not read of the answer.
+//!
+//! The response to an HTTP/2 request may precede the end of its body (RFC 9113, 8.1), but curl 7.88 waits for more, or
+//! reports the reset of the dropped body as a failure. Short bodies are therefore read before the response and longer
+//! ones after it, within the limits of HTTP/1's lingering close.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt};
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, sink},
+    time::timeout,
+};
 
 /// Longest time in which an unread rest is read so that the client can read the response.
 pub(crate) const LINGER_TIME: Duration = Duration::from_secs(1);
 
 /// Most bytes read during it.
 pub(crate) const LINGER_BYTES: usize = 4 << 20;
+
+/// Ends the output of a connection and reads the rest of its input, at most so many bytes.
+pub(crate) async fn linger(mut connection: impl AsyncRead + AsyncWrite + Unpin, most: u64) {
+    let closed = async {
+        connection.shutdown().await?;
+        copy(&mut connection.take(most), &mut sink()).await
+    };
+    let _ = timeout(LINGER_TIME, closed).await;
+}
 
 /// Reads a body to its end, or as far as the limits allow.
 pub(crate) async fn drain<E>(body: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin)) {

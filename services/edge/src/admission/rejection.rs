@@ -8,19 +8,18 @@ use http::StatusCode;
 use mesh_problem::Problem;
 use rustix::io::Errno;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::Semaphore,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep},
 };
 
-use crate::{access_log::AccessLog, unread_body::LINGER_TIME};
+use crate::{access_log::AccessLog, unread_body::linger};
 
 /// Rejected connections in lingering close at once; beyond this they are closed without waiting and may lose
 /// the 503.
 const MAX_LINGERING: usize = 32;
 
-/// Most bytes read during a lingering close, for [`LINGER_TIME`] at most.
+/// Most bytes read during a lingering close.
 const LINGER_BYTES: u64 = 64 << 10;
 
 /// Pause after `accept` failed because a resource ran out.
@@ -43,19 +42,14 @@ impl Rejector {
     }
 
     /// Answers a connection with 503 and closes it.
-    pub(crate) fn reject(&self, mut stream: TcpStream, peer: IpAddr, reason: &str) {
+    pub(crate) fn reject(&self, stream: TcpStream, peer: IpAddr, reason: &str) {
         self.refuse(&stream, peer, reason);
         if self.is_secured {
             return;
         }
         let Ok(permit) = Arc::clone(&self.lingering).try_acquire_owned() else { return };
         tokio::spawn(async move {
-            let closed = async {
-                // Closing with unread bytes resets the connection, and the answer is lost.
-                stream.shutdown().await?;
-                tokio::io::copy(&mut stream.take(LINGER_BYTES), &mut tokio::io::sink()).await
-            };
-            let _ = timeout(LINGER_TIME, closed).await;
+            linger(stream, LINGER_BYTES).await;
             drop(permit);
         });
     }

@@ -6,7 +6,7 @@ use std::{io, time::Duration};
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     time::timeout,
 };
 use tokio_tungstenite::{
@@ -20,7 +20,7 @@ use tokio_tungstenite::{
 
 use crate::{
     access_log::record::Ended,
-    unread_body::{LINGER_BYTES, LINGER_TIME},
+    unread_body::{LINGER_BYTES, linger},
     wire::endless::write_all,
 };
 
@@ -117,22 +117,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
                 if is_in_order { Ended::Whole } else { Ended::Broken }
             }
         };
-        let _ = timeout(LINGER_TIME, linger(self.0.get_mut())).await;
+        linger(self.0.get_mut(), LINGER_BYTES as u64).await;
         ended
-    }
-}
-
-/// Ends the output and reads the rest of the input: closing with unread bytes resets the connection, and the
-/// client loses an unread last frame.
-async fn linger(socket: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
-    let (mut unread, mut left) = ([0; 1024], LINGER_BYTES);
-    if socket.shutdown().await.is_err() {
-        return;
-    }
-    while let Ok(read @ 1..) = socket.read(&mut unread).await {
-        match left.checked_sub(read) {
-            Some(rest) => left = rest,
-            None => return,
-        }
     }
 }
