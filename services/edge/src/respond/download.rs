@@ -99,8 +99,7 @@ impl Download<'_> {
         if let Some(length) = range.as_ref().map(|range| range.end - range.start).or(length) {
             headers.insert(CONTENT_LENGTH, length.into());
         }
-        let is_gzipped = range.is_none() && length.is_none() && accepts_gzip(self.headers);
-        if is_gzipped {
+        if range.is_none() && length.is_none() && accepts_gzip(self.headers) {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         if self.is_head {
@@ -118,14 +117,10 @@ impl Download<'_> {
         let failure = StreamFailure::default();
         let pulled = self.pull(&opened, to_byte).await?;
         drop(self.opening.take());
-        let pieces = bytes_of(begin(pulled).await?, failure.clone());
-        let permit = self.permit.take();
-        let mut response = match is_gzipped {
-            true => respond(status, headers, frames(gzip::compress(pieces), permit, self.is_http2)),
-            false => respond(status, headers, frames(pieces, permit, self.is_http2)),
-        };
-        response.extensions_mut().insert(failure);
-        Ok(response)
+        let pieces = begin(pulled, failure.clone()).await?;
+        // A failure of the stream is one of the transfer (X10).
+        let bytes = pieces.map(|piece| piece.map_err(|problem| io::Error::other(problem.to_string())));
+        Ok(self.respond(status, headers, bytes, failure))
     }
 
     /// Answers with one JSON object per chunk and line (X11).
@@ -136,8 +131,7 @@ impl Download<'_> {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(NDJSON));
         headers.insert(VARY, vary(&opened));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let is_gzipped = opened.info.total_bytes.is_none() && accepts_gzip(self.headers);
-        if is_gzipped {
+        if opened.info.total_bytes.is_none() && accepts_gzip(self.headers) {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         if let Some(head) = &opened.head {
@@ -146,20 +140,29 @@ impl Download<'_> {
         if self.is_head {
             return Ok(respond(StatusCode::OK, headers, stream::empty()));
         }
+        let failure = StreamFailure::default();
         let pulled = self.pull(&opened, None).await?;
         drop(self.opening.take());
-        let pulled = begin(pulled).await?;
-        let failure = StreamFailure::default();
-        let recorder = failure.clone();
-        let pulled = pulled.inspect(move |pulled| recorder.record(pulled));
-        let lines = chunk_form::lines(opened.content_type, opened.info, pulled).map(Ok);
+        let pieces = begin(pulled, failure.clone()).await?;
+        let lines = chunk_form::lines(opened.content_type, opened.info, pieces).map(Ok);
+        Ok(self.respond(StatusCode::OK, headers, lines, failure))
+    }
+
+    /// The response with these bytes, compressed where its headers say so.
+    fn respond(
+        &mut self,
+        status: StatusCode,
+        headers: HeaderMap,
+        bytes: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+        failure: StreamFailure,
+    ) -> Response {
         let permit = self.permit.take();
-        let mut response = match is_gzipped {
-            true => respond(StatusCode::OK, headers, frames(gzip::compress(lines), permit, self.is_http2)),
-            false => respond(StatusCode::OK, headers, frames(lines, permit, self.is_http2)),
+        let mut response = match headers.contains_key(CONTENT_ENCODING) {
+            true => respond(status, headers, frames(gzip::compress(bytes), permit, self.is_http2)),
+            false => respond(status, headers, frames(bytes, permit, self.is_http2)),
         };
         response.extensions_mut().insert(failure);
-        Ok(response)
+        response
     }
 
     async fn open(&self, from_byte: u64) -> Result<OpenReply, Problem> {
@@ -250,22 +253,15 @@ fn respond(
     response
 }
 
-/// Waits a while for the first piece of a stream: a failure before it is the response's status, not a broken transfer.
+/// Waits a while for the first piece of a stream: a failure before it is the response's status, not a broken transfer. A
+/// later one is recorded.
 async fn begin(
     pulled: PullStream,
+    failure: StreamFailure,
 ) -> Result<impl Stream<Item = Result<Bytes, Problem>> + Send + 'static, Problem> {
     let mut pulled = Box::pin(pulled.into_stream().fuse());
     let first = timeout(FIRST_PIECE_WAIT, pulled.next()).await.ok().flatten().transpose()?;
-    Ok(stream::iter(first.map(Ok)).chain(pulled))
-}
-
-/// The bytes of a stream; a failure of the stream is one of the transfer (X10).
-fn bytes_of(
-    pulled: impl Stream<Item = Result<Bytes, Problem>> + Send + 'static,
-    failure: StreamFailure,
-) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    let pulled = pulled.inspect(move |pulled| failure.record(pulled));
-    pulled.map(|pulled| pulled.map_err(|problem| io::Error::other(problem.to_string())))
+    Ok(stream::iter(first.map(Ok)).chain(pulled).inspect(move |piece| failure.record(piece)))
 }
 
 /// The same bytes in pieces no longer than a frame. Holds the permit until it is dropped.
