@@ -8,7 +8,7 @@ use http::{
     HeaderMap, Request, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE},
 };
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use mesh_chassis::{Failure, HttpClient, HttpClientError, HttpClientSettings};
 use mesh_node_rpc::{NodeUrl, ReplyError, read_reply, retry_after};
 use mesh_problem::error_chain;
@@ -154,16 +154,14 @@ impl Rpc {
         }
         let call = call.body(Full::from(request)).map_err(|error| CallError::NotSent(error.to_string()))?;
         let response = self.client.send(call).await.map_err(|error| failed(&error))?;
-        let (head, mut body) = response.into_parts();
-        let mut answer = Vec::new();
-        while let Some(frame) = body.frame().await {
-            // Trailers are ignored.
-            if let Ok(piece) = frame.map_err(|error| broken(&error))?.into_data() {
-                append(&mut answer, &piece)?;
-            }
-        }
+        let (head, body) = response.into_parts();
+        let collected = Limited::new(body, MAX_REPLY_BYTES).collect().await;
+        let body = collected.map_err(|error| match error.is::<LengthLimitError>() {
+            true => CallError::TooLong,
+            false => broken(&*error),
+        })?;
         let proxy = refusal_of_proxy(head.status, &head.headers);
-        Ok(Response { status: head.status, proxy, body: answer })
+        Ok(Response { status: head.status, proxy, body: body.to_bytes() })
     }
 }
 
@@ -172,7 +170,7 @@ struct Response {
     status: StatusCode,
     /// What the status means when a proxy in front of the node gave it.
     proxy: Option<Refusal>,
-    body: Vec<u8>,
+    body: Bytes,
 }
 
 /// The statuses that a node never gives, and after which the call has not reached it.
@@ -182,15 +180,6 @@ fn refusal_of_proxy(status: StatusCode, headers: &HeaderMap) -> Option<Refusal> 
         StatusCode::FORBIDDEN => Some(Refusal::Forbidden),
         _ => None,
     }
-}
-
-/// Appends a piece of a reply.
-fn append(answer: &mut Vec<u8>, piece: &Bytes) -> Result<(), CallError> {
-    if answer.len() + piece.len() > MAX_REPLY_BYTES {
-        return Err(CallError::TooLong);
-    }
-    answer.extend_from_slice(piece);
-    Ok(())
 }
 
 /// Reads a reply. A node answers errors with status 500 and a JSON-RPC body, so the body counts; any other body
