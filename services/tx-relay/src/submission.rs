@@ -305,12 +305,8 @@ impl Attempt<'_> {
         }
     }
 
-    fn executed(&self, IncludedTx { height, result: TxResult { code, data, log } }: IncludedTx) -> Outcome {
-        let (success, tx_hash) = match code {
-            0 => (true, self.hash.to_string()),
-            _ => (false, String::new()),
-        };
-        self.known(Finality::Commit, SubmitTransactionReply { success, tx_hash, code, data, log, height })
+    fn executed(&self, included: IncludedTx) -> Outcome {
+        self.known(Finality::Commit, included.reply(&self.hash))
     }
 
     /// An answer of the node.

@@ -22,13 +22,13 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_chassis::Failure;
 use mesh_node_rpc::{NodeUrl, Status};
 use mesh_transaction::TxHash;
-use proto_msgs::{COMMIT_MS, NODE_CALL_MS};
+use proto_msgs::{COMMIT_MS, NODE_CALL_MS, v2::CheckTransactionReply};
 use serde_json::json;
 use tokio::time::Instant;
 
 pub(crate) use self::{
     errors::Refusal,
-    reply::{CheckResult, IncludedTx, TxResult},
+    reply::{IncludedTx, TxResult},
     rpc::CallError,
 };
 use self::{
@@ -121,7 +121,7 @@ impl Nodes {
     }
 
     /// Checks a transaction without submitting it.
-    pub(crate) async fn check(&self, tx: &[u8]) -> Result<CheckResult, CallError> {
+    pub(crate) async fn check(&self, tx: &[u8]) -> Result<CheckTransactionReply, CallError> {
         let call = |url| self.0.rpc.with_tx(url, "check_tx", tx, CALL_TIMEOUT);
         self.call_first(call).await.map(ExecTxResult::checked)
     }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_transaction::TxHash;
+use proto_msgs::v2::{CheckTransactionReply, SubmitTransactionReply};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, IgnoredAny},
@@ -64,27 +65,15 @@ pub(super) struct ExecTxResult {
 
 impl ExecTxResult {
     pub(super) fn result(self) -> TxResult {
-        self.checked().result
+        let CheckTransactionReply { code, data, log, .. } = self.checked();
+        TxResult { code, data, log }
     }
 
-    pub(super) fn checked(self) -> CheckResult {
-        let bytes = STANDARD.decode(&self.data).unwrap_or_else(|_| self.data.into_bytes());
-        CheckResult {
-            result: TxResult { code: self.code, data: text(bytes), log: self.log },
-            info: self.info,
-            gas_wanted: self.gas_wanted,
-            gas_used: self.gas_used,
-        }
+    pub(super) fn checked(self) -> CheckTransactionReply {
+        let Self { code, data, log, info, gas_wanted, gas_used } = self;
+        let data = text(STANDARD.decode(&data).unwrap_or_else(|_| data.into_bytes()));
+        CheckTransactionReply { success: code == 0, code, gas_wanted, gas_used, data, log, info }
     }
-}
-
-/// The result of a dry check.
-#[derive(Debug, Clone)]
-pub(crate) struct CheckResult {
-    pub(crate) result: TxResult,
-    pub(crate) info: String,
-    pub(crate) gas_wanted: i64,
-    pub(crate) gas_used: i64,
 }
 
 /// The answer to `broadcast_tx_commit`.
@@ -124,6 +113,16 @@ impl UnconfirmedTxsReply {
 pub(crate) struct IncludedTx {
     pub(crate) height: i64,
     pub(crate) result: TxResult,
+}
+
+impl IncludedTx {
+    /// The reply to a submission of the transaction, which has this hash.
+    pub(crate) fn reply(self, hash: &TxHash) -> SubmitTransactionReply {
+        let Self { height, result: TxResult { code, data, log } } = self;
+        let success = code == 0;
+        let tx_hash = if success { hash.to_string() } else { String::new() };
+        SubmitTransactionReply { success, tx_hash, code, data, log, height }
+    }
 }
 
 /// UTF-8 text as it is, anything else as hex (5.3).

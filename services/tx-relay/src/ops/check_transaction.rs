@@ -4,7 +4,7 @@ use actix::{Context, Handler};
 use mesh_bus::{AnswerFuture, Ask};
 use proto_msgs::v2::{CheckTransactionReply, CheckTransactionRequest};
 
-use crate::{Relay, request};
+use crate::{Relay, node::CallError, request};
 
 impl Handler<Ask<CheckTransactionRequest>> for Relay {
     type Result = AnswerFuture<CheckTransactionReply>;
@@ -14,7 +14,7 @@ impl Handler<Ask<CheckTransactionRequest>> for Relay {
         let nodes = self.nodes.clone();
         scope.run(async move {
             let tx = request::check_and_encode(request.tx)?;
-            Ok(super::check(&nodes, &tx).await?.into())
+            Ok(nodes.check(&tx).await.map_err(CallError::problem)?.into())
         })
     }
 }

@@ -12,7 +12,7 @@ use proto_msgs::{
 
 use crate::{
     Relay,
-    node::{CallError, IncludedTx, Nodes, Refusal, TxResult},
+    node::{CallError, Nodes, Refusal},
     peers::Peers,
     relay::{GetState, Learn, Learned, Reported},
     result_cache::{Finality, SubmissionState},
@@ -84,7 +84,7 @@ impl Search {
         }
         let has_no_index = match indexed {
             Ok(Some(included)) => {
-                state.merge(known(Finality::Commit, from_block(hash, included)));
+                state.merge(known(Finality::Commit, included.reply(hash)));
                 false
             }
             Ok(None) => false,
@@ -133,16 +133,6 @@ fn known(finality: Finality, reply: SubmitTransactionReply) -> SubmissionState {
 
 fn is_included(state: &SubmissionState) -> bool {
     state.answer.as_ref().is_some_and(|(finality, _)| *finality == Finality::Commit)
-}
-
-/// The reply that a submission of the transaction would get.
-fn from_block(hash: &TxHash, included: IncludedTx) -> SubmitTransactionReply {
-    let IncludedTx { height, result: TxResult { code, data, log } } = included;
-    let (success, tx_hash) = match code {
-        0 => (true, hash.to_string()),
-        _ => (false, String::new()),
-    };
-    SubmitTransactionReply { success, tx_hash, code, data, log, height }
 }
 
 /// The reply from a state. The log of a refusal without one is its data, which contains the reason.
