@@ -294,7 +294,10 @@ impl Ingest {
                         blocks: Vec::new(),
                     }
                 }
-                Err(error) => StoreOutcome::without_session(Event::StoreUnavailable(error)),
+                Err(error) => {
+                    let event = Event::StoreUnavailable(error);
+                    StoreOutcome { session: None, event, head: None, blocks: Vec::new() }
+                }
             }
         };
         self.store_began = Some(Instant::now());
@@ -336,32 +339,22 @@ impl Ingest {
                     Some(session) => session,
                     None => Appender::connect(&url).await?,
                 };
-                let appended = session.append(&chain_id, before.as_ref(), &prepared).await;
-                match appended {
-                    Ok(()) => Ok((session, None)),
+                match session.append(&chain_id, before.as_ref(), &prepared).await {
                     Err(AppendError::Store(error)) => Err(error),
-                    Err(error) => Ok((session, Some(error))),
+                    appended => Ok((session, appended)),
                 }
             };
-            let outcome = timeout(STORE_TIMEOUT, work).await;
-            let error = match outcome {
-                Ok(Ok((session, None))) => {
+            let (session, error) = match within(STORE_TIMEOUT, work).await {
+                Ok((session, Ok(()))) => {
                     let (session, event) = (Some(session), Event::Stored(last, begun.elapsed()));
                     return StoreOutcome { session, event, head: Some(head), blocks: prepared };
                 }
-                Ok(Ok((session, Some(error)))) => {
-                    let error = match error {
-                        AppendError::Moved => NotStored::Moved,
-                        AppendError::Busy => NotStored::Busy,
-                        error => NotStored::Refused(error.to_string()),
-                    };
-                    let (session, event) = (Some(session), Event::NotStored(error));
-                    return StoreOutcome { session, event, head: None, blocks: Vec::new() };
-                }
-                Ok(Err(error)) => error_chain(&error),
-                Err(_) => format!("no reply within {} s", STORE_TIMEOUT.as_secs()),
+                Ok((session, Err(AppendError::Moved))) => (Some(session), NotStored::Moved),
+                Ok((session, Err(AppendError::Busy))) => (Some(session), NotStored::Busy),
+                Ok((session, Err(error))) => (Some(session), NotStored::Refused(error.to_string())),
+                Err(error) => (None, NotStored::Unavailable(error)),
             };
-            StoreOutcome::without_session(Event::NotStored(NotStored::Unavailable(error)))
+            StoreOutcome { session, event: Event::NotStored(error), head: None, blocks: Vec::new() }
         };
         self.store_began = Some(Instant::now());
         context.spawn(storing.instrument(step).into_actor(self).map(Self::on_store_outcome));
@@ -383,12 +376,6 @@ impl Ingest {
         }
         ingest.metrics.stored(&blocks);
         ingest.on(event, context);
-    }
-}
-
-impl StoreOutcome {
-    fn without_session(event: Event) -> Self {
-        Self { session: None, event, head: None, blocks: Vec::new() }
     }
 }
 
