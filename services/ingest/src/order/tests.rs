@@ -14,6 +14,26 @@ fn fetched(height: u64, ticket: Ticket) -> Event {
     Event::Fetched(height, ticket, Link { chain_id: "c".to_owned(), hash, parent, bytes: 1 })
 }
 
+/// The order over a node at height `latest`.
+fn order(fetch_ahead: usize, latest: u64) -> Order {
+    let mut order = Order::new(Settings { fetch_ahead, held_bytes: 1 << 20, from: None, after_hash: None });
+    order.on(Event::Node("c".to_owned(), 1, latest), Duration::ZERO);
+    order
+}
+
+/// What follows an action that nothing hinders.
+fn done(action: Action, head: &mut u64) -> Event {
+    match action {
+        Action::ReadStore => stored_up_to(*head),
+        Action::Fetch(height, ticket) => fetched(height, ticket),
+        Action::Decode(height, ticket) => Event::Decoded(height, ticket, 1),
+        Action::Store(_, to) => {
+            *head = to;
+            Event::Stored(to, Duration::ZERO)
+        }
+    }
+}
+
 /// As after a state sync, or when one of several nodes behind an address is late.
 #[test]
 fn a_node_without_a_block_that_its_status_names_is_reported() {
@@ -42,16 +62,12 @@ fn a_node_without_a_block_that_its_status_names_is_reported() {
 /// The decoder that cannot decode a block has decoded the later ones, perhaps wrongly.
 #[test]
 fn blocks_above_a_halted_one_are_decoded_again() {
-    let settings = Settings { fetch_ahead: 4, held_bytes: 1 << 20, from: None, after_hash: None };
-    let mut order = Order::new(settings);
-    order.on(Event::Node("c".to_owned(), 1, 15), Duration::ZERO);
+    let mut order = order(4, 15);
     let (mut decoded, mut head) = (Vec::new(), 11);
     for second in 0..20 {
         let now = Duration::from_secs(second);
         while let Some(action) = order.next(now) {
             let event = match action {
-                Action::ReadStore => stored_up_to(head),
-                Action::Fetch(height, ticket) => fetched(height, ticket),
                 Action::Decode(12, ticket) if second < 10 => {
                     let error = NotDecoded::Never(Reason::Decode, "unknown event".to_owned());
                     Event::NotDecoded(12, ticket, error)
@@ -60,10 +76,7 @@ fn blocks_above_a_halted_one_are_decoded_again() {
                     decoded.push((height, second >= 10));
                     Event::Decoded(height, ticket, 1)
                 }
-                Action::Store(_, to) => {
-                    head = to;
-                    Event::Stored(to, Duration::ZERO)
-                }
+                action => done(action, &mut head),
             };
             order.on(event, now);
         }
@@ -76,20 +89,16 @@ fn blocks_above_a_halted_one_are_decoded_again() {
 /// A database that has become slow, and then refuses a transaction once.
 #[test]
 fn a_transaction_that_took_too_long_is_smaller_the_next_time_and_one_that_was_refused_is_stored_one_by_one() {
-    let settings = Settings { fetch_ahead: 8, held_bytes: 1 << 20, from: None, after_hash: None };
-    let mut order = Order::new(settings);
+    let mut order = order(8, 16);
     let fewest = TransactionRows::FEWEST.most();
     for rows in [fewest, 2 * fewest] {
         order.rows.took(rows, Duration::ZERO);
     }
-    order.on(Event::Node("c".to_owned(), 1, 16), Duration::ZERO);
     let (mut stored, mut head) = (Vec::new(), 1);
     for second in 0..20 {
         let now = Duration::from_secs(second);
         while let Some(action) = order.next(now) {
             let event = match action {
-                Action::ReadStore => stored_up_to(head),
-                Action::Fetch(height, ticket) => fetched(height, ticket),
                 Action::Decode(height, ticket) => Event::Decoded(height, ticket, fewest),
                 Action::Store(from, to) => {
                     stored.push((from, to));
@@ -98,12 +107,10 @@ fn a_transaction_that_took_too_long_is_smaller_the_next_time_and_one_that_was_re
                         1 => Event::NotStored(NotStored::Busy),
                         2 => Event::NotStored(NotStored::Unavailable("no reply within 30 s".to_owned())),
                         3 => Event::NotStored(NotStored::Refused("deadlock".to_owned())),
-                        _ => {
-                            head = to;
-                            Event::Stored(to, Duration::ZERO)
-                        }
+                        _ => done(Action::Store(from, to), &mut head),
                     }
                 }
+                action => done(action, &mut head),
             };
             order.on(event, now);
         }
@@ -118,9 +125,7 @@ fn a_transaction_that_took_too_long_is_smaller_the_next_time_and_one_that_was_re
 fn a_slow_decoder_and_a_slow_node_are_asked_for_no_more_than_they_answer_in_time() {
     const TAKES_MS: u64 = 450;
     const PATIENCE_MS: u64 = 5000;
-    let settings = Settings { fetch_ahead: 16, held_bytes: 1 << 20, from: None, after_hash: None };
-    let mut order = Order::new(settings);
-    order.on(Event::Node("c".to_owned(), 1, 200), Duration::ZERO);
+    let mut order = order(16, 200);
     let (mut queue, mut head, mut is_first) = (VecDeque::new(), 1, true);
     for now_ms in 0..60_000_u64 {
         let now = Duration::from_millis(now_ms);
@@ -137,7 +142,6 @@ fn a_slow_decoder_and_a_slow_node_are_asked_for_no_more_than_they_answer_in_time
         let mut fetches = 0;
         while let Some(action) = order.next(now) {
             let event = match action {
-                Action::ReadStore => stored_up_to(head),
                 Action::Fetch(height, ticket) => {
                     fetches += 1;
                     fetched(height, ticket)
@@ -146,10 +150,7 @@ fn a_slow_decoder_and_a_slow_node_are_asked_for_no_more_than_they_answer_in_time
                     queue.push_back((height, ticket, now_ms));
                     continue;
                 }
-                Action::Store(_, to) => {
-                    head = to;
-                    Event::Stored(to, Duration::ZERO)
-                }
+                action => done(action, &mut head),
             };
             assert!(fetches < 2 || !is_first, "how large blocks are is not known");
             order.on(event, now);
@@ -162,24 +163,16 @@ fn a_slow_decoder_and_a_slow_node_are_asked_for_no_more_than_they_answer_in_time
 /// One of two decoders hangs. The next block is not behind those that wait for the same one.
 #[test]
 fn a_block_that_a_decoder_does_not_reply_to_is_asked_for_again_at_once() {
-    let settings = Settings { fetch_ahead: 16, held_bytes: 1 << 20, from: None, after_hash: None };
-    let mut order = Order::new(settings);
-    order.on(Event::Node("c".to_owned(), 1, 200), Duration::ZERO);
+    let mut order = order(16, 200);
     let (mut head, mut asked) = (1, VecDeque::new());
     let mut run = |order: &mut Order, now, hangs_from: u64| {
         while let Some(action) = order.next(now) {
             let event = match action {
-                Action::ReadStore => stored_up_to(head),
-                Action::Fetch(height, ticket) => fetched(height, ticket),
-                Action::Decode(height, ticket) if height < hangs_from => Event::Decoded(height, ticket, 1),
-                Action::Decode(height, ticket) => {
+                Action::Decode(height, ticket) if height >= hangs_from => {
                     asked.push_back((height, ticket));
                     continue;
                 }
-                Action::Store(_, to) => {
-                    head = to;
-                    Event::Stored(to, Duration::ZERO)
-                }
+                action => done(action, &mut head),
             };
             order.on(event, now);
         }
