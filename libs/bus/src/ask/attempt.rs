@@ -75,16 +75,8 @@ impl Attempt<'_> {
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        if self.is_answered {
-            return;
-        }
-        let client = self.bus.shared.client.clone();
-        let subject = self.target.cancel_subject.clone();
-        let reply_to = Bytes::copy_from_slice(self.pending.reply_to.as_bytes());
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                let _ = client.publish(subject, reply_to).await;
-            });
+        if !self.is_answered {
+            self.bus.cancel(self.target, self.pending.reply_to.clone());
         }
     }
 }

@@ -280,15 +280,14 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
             self.was_torn = true;
             return Step::Retry { pause: Duration::ZERO, replica: None };
         }
+        if !self.pending.is_empty() {
+            return Step::Wait;
+        }
         let lost = "parts of the reply were lost on the message bus";
-        self.fail_unless_pending(match self.request.options.repeatable {
+        Step::Finish(Err(match self.request.options.repeatable {
             true => Problem::unavailable(lost),
             // The replica has done what was requested.
             false => Problem::deadline_exceeded(format!("{lost}; what became of the request is unknown")),
-        })
-    }
-
-    fn fail_unless_pending(&self, problem: Problem) -> Step {
-        if self.pending.is_empty() { Step::Finish(Err(problem)) } else { Step::Wait }
+        }))
     }
 }

@@ -154,7 +154,7 @@ impl PullStream {
             }
             match self.puller.next(self.started.elapsed(), self.inbox.allowance()) {
                 Action::Pull(request) => self.send(request).await,
-                Action::Cancel(pull) => self.cancel(pull),
+                Action::Cancel(pull) => self.bus.cancel(&self.target, self.inbox.reply_to(pull)),
                 Action::Deliver(bytes) => {
                     self.delivered += bytes.len() as u64;
                     self.bus.shared.pulls.delivered.inc_by(bytes.len() as u64);
@@ -279,23 +279,12 @@ impl PullStream {
             self.puller.on(Event::Failed(pull, no_bus()), self.started.elapsed());
         }
     }
-
-    /// Sends a cancellation of a pull to the replicas.
-    fn cancel(&self, pull: u32) {
-        let (client, subject) = (self.bus.shared.client.clone(), self.target.cancel_subject.clone());
-        let reply_to = self.inbox.reply_to(pull);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                let _ = client.publish(subject, reply_to.into()).await;
-            });
-        }
-    }
 }
 
 impl Drop for PullStream {
     fn drop(&mut self) {
         for pull in self.puller.abandon() {
-            self.cancel(pull);
+            self.bus.cancel(&self.target, self.inbox.reply_to(pull));
         }
         if !self.is_over {
             let has_all = self.bytes_to_read.is_some_and(|bytes_to_read| self.delivered >= bytes_to_read);
