@@ -122,11 +122,7 @@ fn worker(prefix: &str, workload: &str) -> User {
     subscribe.push(format!("{prefix}.{workload}.*.*"));
     subscribe.push(format!("{prefix}.cancel.{workload}"));
     subscribe.push(format!("{prefix}.events.{WAKE}"));
-    for verb in SERVICE_VERBS {
-        subscribe.extend(
-            ["", &format!(".{workload}"), &format!(".{workload}.*")].map(|of| format!("$SRV.{verb}{of}")),
-        );
-    }
+    subscribe.extend(service_subjects(workload));
     subscribe.extend(topics_of(prefix, workload));
     subscribe.push(format!("{}.>", inbox_prefix(workload)));
     if peer_operations(workload).next().is_some() {
@@ -142,18 +138,15 @@ fn worker(prefix: &str, workload: &str) -> User {
 fn ingest(prefix: &str) -> User {
     let mut subscribe: Vec<String> = topics_of(prefix, INGEST).collect();
     subscribe.push(format!("{}.>", inbox_prefix(INGEST)));
-    let publish = vec![format!("{prefix}.{DECODE}.Block"), format!("{prefix}.events.{}", IngestHalt::TOPIC)];
+    let mut publish = vec![format!("{prefix}.{DECODE}.Block")];
+    publish.extend(published_by(prefix, INGEST));
     User { name: INGEST.to_owned(), publish, subscribe }
 }
 
 fn decoder(prefix: &str) -> User {
     let publish = [INGEST, OPERATOR].map(|user| format!("{}.>", inbox_prefix(user))).into();
     let mut subscribe = vec![format!("{prefix}.{DECODE}.>")];
-    for verb in SERVICE_VERBS {
-        subscribe.extend(
-            ["", &format!(".{DECODER}"), &format!(".{DECODER}.*")].map(|of| format!("$SRV.{verb}{of}")),
-        );
-    }
+    subscribe.extend(service_subjects(DECODER));
     User { name: DECODER.to_owned(), publish, subscribe }
 }
 
@@ -162,6 +155,14 @@ fn operator(prefix: &str) -> User {
     publish.push("$SRV.>".to_owned());
     let subscribe = vec![format!("{}.>", inbox_prefix(OPERATOR)), format!("{prefix}.events.>")];
     User { name: OPERATOR.to_owned(), publish, subscribe }
+}
+
+/// The subjects on which a service is asked what it is and does: with all others, by its name, and by that of a
+/// replica.
+fn service_subjects(name: &str) -> impl Iterator<Item = String> {
+    SERVICE_VERBS.into_iter().flat_map(move |verb| {
+        ["", &format!(".{name}"), &format!(".{name}.*")].map(|of| format!("$SRV.{verb}{of}"))
+    })
 }
 
 /// Subjects for sending requests: operations of queue groups and of single replicas, probes, cancellations,
