@@ -47,7 +47,21 @@ pub struct MemberIndex {
     pub rows: PartIndex,
 }
 
+/// Which part of a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartKind {
+    Header,
+    Rows,
+}
+
 impl MemberIndex {
+    pub(crate) fn part(&self, kind: PartKind) -> &PartIndex {
+        match kind {
+            PartKind::Header => &self.header,
+            PartKind::Rows => &self.rows,
+        }
+    }
+
     /// The member in a ZIP's directory, with its local header at `offset`.
     pub(crate) fn entry(&self, offset: u64, date: DosDate) -> Entry {
         let MemberIndex { name, header, rows } = self;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::{
     crc::{CRC32, CRC32C},
     digest::Sha256,
-    index::{BLOCK_BYTES, FINAL_BLOCK, PartIndex},
+    index::{BLOCK_BYTES, FINAL_BLOCK, PartIndex, PartKind},
     name::{SegmentName, csv_name, zip_name},
     segment::{Member, Segment, SegmentList},
     zip::{DosDate, Entry, directory},
@@ -117,7 +117,7 @@ enum Source {
     Part {
         segment: usize,
         member: usize,
-        rows: bool,
+        kind: PartKind,
     },
 }
 
@@ -197,23 +197,23 @@ impl Layout {
     pub fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = Piece<'_>> {
         let end = range.end.min(self.length);
         let first = self.extents.partition_point(|extent| extent.start <= range.start).saturating_sub(1);
-        self.extents[first..].iter().take_while(move |extent| extent.start < end).filter_map(move |extent| {
-            let from = range.start.max(extent.start) - extent.start;
-            let length = self.extent_length(&extent.source);
-            let to = length.min(end - extent.start);
-            if from >= to {
-                return None;
-            }
-            Some(match &extent.source {
-                Source::Memory(bytes) => Piece::Memory(bytes.slice(from as usize..to as usize)),
-                Source::Part { segment, member, rows } => {
-                    let segment = &self.segments[*segment];
-                    let index = &segment.members[*member].index;
-                    let part = if *rows { &index.rows } else { &index.header };
-                    Piece::Stored { segment, part, range: from..to }
+        (first..self.extents.len()).take_while(move |at| self.extents[*at].start < end).filter_map(
+            move |at| {
+                let Extent { start, source } = &self.extents[at];
+                let (from, to) = (range.start.max(*start) - start, self.extent_end(at).min(end) - start);
+                if from >= to {
+                    return None;
                 }
-            })
-        })
+                Some(match source {
+                    Source::Memory(bytes) => Piece::Memory(bytes.slice(from as usize..to as usize)),
+                    Source::Part { segment, member, kind } => {
+                        let segment = &self.segments[*segment];
+                        let part = segment.members[*member].index.part(*kind);
+                        Piece::Stored { segment, part, range: from..to }
+                    }
+                })
+            },
+        )
     }
 
     /// The range of a read from `offset`: cut at the end of its last whole block when more than half of `max`
@@ -228,20 +228,15 @@ impl Layout {
         let Extent { start: from, source } = &self.extents[last];
         let cut = match source {
             Source::Memory(_) => end,
-            Source::Part { .. } if from + self.extent_length(source) == end => end,
+            Source::Part { .. } if self.extent_end(last) == end => end,
             Source::Part { .. } => from + (end - from) / BLOCK_BYTES * BLOCK_BYTES,
         };
         if cut > start && cut - start > max / 2 { start..cut } else { start..end }
     }
 
-    fn extent_length(&self, source: &Source) -> u64 {
-        match source {
-            Source::Memory(bytes) => bytes.len() as u64,
-            Source::Part { segment, member, rows } => {
-                let index = &self.segments[*segment].members[*member].index;
-                if *rows { index.rows.stored } else { index.header.stored }
-            }
-        }
+    /// Where the extent of this number ends.
+    fn extent_end(&self, at: usize) -> u64 {
+        self.extents.get(at + 1).map_or(self.length, |next| next.start)
     }
 }
 
@@ -339,9 +334,9 @@ impl LayoutBuilder {
             self.rows = self.rows.checked_add(*rows)?;
         }
         self.memory(entry.local_header())?;
-        self.part(header, run.start, numbers[run.start], false)?;
+        self.part(header, run.start, numbers[run.start], PartKind::Header)?;
         for at in run {
-            self.part(&member(at).index.rows, at, numbers[at], true)?;
+            self.part(&member(at).index.rows, at, numbers[at], PartKind::Rows)?;
         }
         self.memory(FINAL_BLOCK.to_vec())?;
         self.entries.push(entry);
@@ -352,8 +347,8 @@ impl LayoutBuilder {
         self.memory(directory(&self.entries, self.length))
     }
 
-    fn part(&mut self, part: &PartIndex, segment: usize, member: usize, rows: bool) -> Option<()> {
-        self.push(Source::Part { segment, member, rows }, part.stored, part.crc32c)
+    fn part(&mut self, part: &PartIndex, segment: usize, member: usize, kind: PartKind) -> Option<()> {
+        self.push(Source::Part { segment, member, kind }, part.stored, part.crc32c)
     }
 
     fn memory(&mut self, bytes: Vec<u8>) -> Option<()> {

@@ -276,8 +276,7 @@ impl SegmentStore {
             return Ok(segment.clone());
         }
         let segment = Arc::new(self.read_segment(name, version.0).await?.0);
-        let mut open = self.open.lock();
-        open.insert(name.clone(), (version, segment.clone()));
+        self.open.lock().insert(name.clone(), (version, segment.clone()));
         Ok(segment)
     }
 
@@ -335,8 +334,7 @@ impl SegmentStore {
     }
 
     fn evict(&self, keep: impl Fn(&SegmentName, &ObjectVersion) -> bool) {
-        let mut open = self.open.lock();
-        open.retain(|name, (object_version, _)| keep(name, object_version));
+        self.open.lock().retain(|name, (version, _)| keep(name, version));
     }
 
     /// Waits for the object store within a deadline; an error names the object.

@@ -1,13 +1,7 @@
 //! Verification of a whole segment file: every byte is either compared with what must be there or inflated,
 //! counted and hashed. Each part is inflated by itself, so rows that refer back into a header are found.
 
-use std::{
-    collections::VecDeque,
-    fs::File,
-    io::{Read, Seek, SeekFrom},
-    mem,
-    path::Path,
-};
+use std::{collections::VecDeque, fs::File, io::Read, mem, os::unix::fs::FileExt, path::Path};
 
 use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
@@ -18,7 +12,7 @@ use crate::{
     csv_validator::CsvValidator,
     digest::{Digest, Sha256},
     error::HistoryError,
-    index::{BLOCK_BYTES, FINAL_BLOCK, MAX_HEADER_BYTES, PartIndex},
+    index::{BLOCK_BYTES, FINAL_BLOCK, MAX_HEADER_BYTES, PartIndex, PartKind},
     member::PartMeter,
     metadata,
     name::SegmentName,
@@ -44,7 +38,7 @@ enum Check {
     /// A whole deflated member with this digest.
     Whole { what: &'static str, inflate: Box<PartInflater>, digest: Digest },
     /// A part of the member of this number.
-    Part { member: usize, rows: bool, inflate: Box<PartInflater> },
+    Part { member: usize, kind: PartKind, inflate: Box<PartInflater> },
 }
 
 /// A deflate stream that is being inflated.
@@ -82,8 +76,9 @@ impl Verifier {
         for (number, member) in segment.members.iter().enumerate() {
             let (entry, index) = (member.entry(date), &member.index);
             plan.push_back(exact(&entry.name, entry.local_header()));
-            for (rows, part) in [(false, &index.header), (true, &index.rows)] {
-                plan.push_back(Check::Part { member: number, rows, inflate: PartInflater::new(part.stored) });
+            for kind in [PartKind::Header, PartKind::Rows] {
+                let inflate = PartInflater::new(index.part(kind).stored);
+                plan.push_back(Check::Part { member: number, kind, inflate });
             }
             plan.push_back(exact(&entry.name, FINAL_BLOCK.to_vec()));
             entries.push(entry);
@@ -143,13 +138,13 @@ impl Verifier {
                 let taken = inflate.take(bytes, |plain| text.sha256.update(plain));
                 (taken.map_err(|error| format!("{what}: {error}"))?, inflate.stored_left == 0)
             }
-            Check::Part { member, rows, inflate } => {
+            Check::Part { member, kind, inflate } => {
                 let text = self.member.get_or_insert_default();
-                if *rows && !mem::replace(&mut text.is_behind_header, true) {
+                if *kind == PartKind::Rows && !mem::replace(&mut text.is_behind_header, true) {
                     let member = &self.segment.members[*member];
                     text.rules.rows = BlockRows::of(&self.segment, member, &text.header);
                 }
-                let taken = inflate.take(bytes, |plain| text.take(plain, *rows));
+                let taken = inflate.take(bytes, |plain| text.take(plain, *kind));
                 let name = &self.segment.members[*member].index.name;
                 (taken.map_err(|error| format!("{name}: {error}"))?, inflate.stored_left == 0)
             }
@@ -170,12 +165,11 @@ impl Verifier {
                 let right = inflate.ended && text.sha256.finish() == digest;
                 if right { Ok(()) } else { Err(format!("{what}: the text has changed")) }
             }
-            Check::Part { member, rows, inflate } => {
+            Check::Part { member, kind, inflate } => {
                 let member = &self.segment.members[member];
                 let index = &member.index;
-                let part = if rows { &index.rows } else { &index.header };
-                inflate.check(part).map_err(|what| format!("{}: {what}", index.name))?;
-                if !rows {
+                inflate.check(index.part(kind)).map_err(|what| format!("{}: {what}", index.name))?;
+                if kind == PartKind::Header {
                     return Ok(());
                 }
                 let text = mem::take(&mut self.member).unwrap_or_default();
@@ -238,12 +232,12 @@ impl PartInflater {
 }
 
 impl TextChecks {
-    fn take(&mut self, plain: &[u8], rows: bool) {
+    fn take(&mut self, plain: &[u8], kind: PartKind) {
         self.sha256.update(plain);
         if self.broken.is_none() {
             self.broken = self.rules.write(plain).err();
         }
-        if !rows {
+        if kind == PartKind::Header {
             // A longer header fails the check against its index, so the rest of it is not stored.
             let capacity = MAX_HEADER_BYTES - self.header.len().min(MAX_HEADER_BYTES);
             self.header.extend_from_slice(&plain[..capacity.min(plain.len())]);
@@ -283,13 +277,11 @@ pub fn verify_file(name: &SegmentName, path: &Path) -> Result<Segment, HistoryEr
             Step::Done(done) => break done.0,
             Step::Read(range) => {
                 let mut bytes = vec![0; (range.end - range.start) as usize];
-                file.seek(SeekFrom::Start(range.start)).map_err(HistoryError::io(STEP))?;
-                file.read_exact(&mut bytes).map_err(HistoryError::io(STEP))?;
+                file.read_exact_at(&mut bytes, range.start).map_err(HistoryError::io(STEP))?;
                 opening.supply(&range, bytes.into())?;
             }
         }
     };
-    file.rewind().map_err(HistoryError::io(STEP))?;
     let mut verifier = Verifier::new(&segment);
     let mut piece = vec![0; 1 << 20];
     loop {
