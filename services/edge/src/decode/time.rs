@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 
+use super::value::is_integer;
+
 const FORM: &str = "nanoseconds since 1970 or an RFC 3339 time such as 2026-11-23T00:00:00Z";
 const OFFSET: &str = "an offset from UTC after the time, Z or +02:00,";
 const FRACTION: &str = "a fraction of at most nine digits";
@@ -50,11 +52,6 @@ pub(super) fn parse(text: &str) -> Result<i64, &'static str> {
 /// the year 1970.
 pub(super) fn is_too_early(text: &str) -> bool {
     is_integer(text) && text.parse().is_ok_and(|ns: i64| ns > 0 && ns < FIRST_PLAUSIBLE)
-}
-
-fn is_integer(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 /// Whether a text is date and time of RFC 3339. Between the two may be a space instead of the `T`, as

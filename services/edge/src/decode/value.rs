@@ -37,11 +37,14 @@ pub(super) fn parse(kind: &Kind, text: &str) -> Result<Value, &'static str> {
     }
 }
 
-/// Plain decimal digits, `-` in front of a negative number.
-fn parse_integer<T: std::str::FromStr>(text: &str) -> Option<T> {
+/// Whether a text is plain decimal digits, with `-` in front of a negative number.
+pub(super) fn is_integer(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    let is_plain = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
-    is_plain.then(|| text.parse().ok())?
+    !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
+}
+
+fn parse_integer<T: std::str::FromStr>(text: &str) -> Option<T> {
+    is_integer(text).then(|| text.parse().ok())?
 }
 
 /// Any of the two alphabets, padded or not (J6).
@@ -108,10 +111,8 @@ fn address(text: &str) -> Option<String> {
 }
 
 fn decimal(text: String) -> Option<String> {
-    let digits = text.strip_prefix('-').unwrap_or(&text);
-    let plain = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
-    let short = text == "0" || !digits.starts_with('0');
-    (plain && short).then_some(text)
+    let is_short = text == "0" || !text.strip_prefix('-').unwrap_or(&text).starts_with('0');
+    (is_integer(&text) && is_short).then_some(text)
 }
 
 fn zeros_to_network(party: String) -> String {
