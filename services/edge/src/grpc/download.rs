@@ -9,9 +9,7 @@ use prost_reflect::{prost::Message, prost_types::Any};
 use proto_msgs::google::api::HttpBody;
 use tokio::time::{Instant, timeout_at};
 
-use crate::admission::client_limit::ClientPermit;
-
-const INFO_TYPE: &str = "type.googleapis.com/api.v2.ExportInfo";
+use crate::{admission::client_limit::ClientPermit, respond::chunk_form::INFO_TYPE};
 
 /// Most bytes of the file in one message (S5), so that a stalled client holds little memory.
 const MAX_DATA: usize = 64 << 10;

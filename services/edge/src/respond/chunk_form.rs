@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 /// Media type of one JSON value per line.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
 
-const INFO_TYPE: &str = "type.googleapis.com/api.v2.ExportInfo";
+/// The type of the description of a file.
+pub(crate) const INFO_TYPE: &str = "type.googleapis.com/api.v2.ExportInfo";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

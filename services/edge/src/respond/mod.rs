@@ -1,7 +1,7 @@
 //! HTTP answers: status, headers and body of replies, errors and downloads.
 
 pub(crate) mod answer;
-mod chunk_form;
+pub(crate) mod chunk_form;
 pub(crate) mod download;
 pub(crate) mod gzip;
 pub(crate) mod handling;
