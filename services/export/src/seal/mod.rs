@@ -283,20 +283,21 @@ impl Sealing {
 
 /// Notes the span of the newest segment in the database, where readers look for it.
 async fn note_span(session: &SealSession, list: &SegmentList) -> Result<(), SealError> {
-    let readable = list.segments.iter().map(|segment| &segment.name);
-    let all = readable.chain(list.unreadable.iter().map(|other| &other.name));
-    let Some(newest) = all.max_by_key(|name| name.height_to) else { return Ok(()) };
+    let Some(newest) = newest(list) else { return Ok(()) };
     let [from, to] = [newest.height_from, newest.height_to].map(u64::cast_signed);
     session.execute(include_str!("../../sql/set_sealed_span.sql"), &[&from, &to]).await?;
     Ok(())
 }
 
-/// The last height of the newest segment, readable or not; -1 when there is none.
-fn newest_end(list: &SegmentList) -> i64 {
+/// The newest segment, readable or not.
+fn newest(list: &SegmentList) -> Option<&SegmentName> {
     let readable = list.segments.iter().map(|segment| &segment.name);
-    let newest =
-        readable.chain(list.unreadable.iter().map(|other| &other.name)).map(|name| name.height_to).max();
-    newest.and_then(|height| i64::try_from(height).ok()).unwrap_or(-1)
+    readable.chain(list.unreadable.iter().map(|other| &other.name)).max_by_key(|name| name.height_to)
+}
+
+/// The last height of the newest segment; -1 when there is none.
+fn newest_end(list: &SegmentList) -> i64 {
+    newest(list).and_then(|name| i64::try_from(name.height_to).ok()).unwrap_or(-1)
 }
 
 /// Refuses a store whose newest segment ends with another block than the database has at that height: their histories would
