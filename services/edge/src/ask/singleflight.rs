@@ -176,23 +176,6 @@ mod tests {
         assert_eq!(control.cancelled.load(Ordering::Relaxed), 1);
         assert!(control.complete.send(Err(Problem::unavailable("too late"))).is_err());
         assert!(find(&calls, &question).is_none(), "a cancelled call cannot be joined");
-    }
-
-    #[tokio::test]
-    async fn a_call_is_removed_when_it_ends_and_when_it_is_cancelled() {
-        let (calls, question) = (Arc::new(Singleflight::default()), question("a"));
-        for result in [Ok(Arc::new(answer(7, Instant::now(), 0))), Err(Problem::unavailable("no replica"))] {
-            let (call, control) = start(&calls, &question);
-            let is_ok = result.is_ok();
-            control.complete.send(result).unwrap();
-            let late = find(&calls, &question).unwrap();
-            assert_eq!(call.await.is_ok(), is_ok);
-            assert!(find(&calls, &question).is_none(), "although a clone is still held");
-            assert_eq!(late.await.is_ok(), is_ok);
-        }
-        let (call, _control) = start(&calls, &question);
-        drop(call);
-        assert!(find(&calls, &question).is_none());
         assert!(calls.in_flight.lock().calls.is_empty(), "no entry is left");
     }
 
