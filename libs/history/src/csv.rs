@@ -97,6 +97,13 @@ pub fn fields(record: &[u8]) -> Fields<'_> {
     Fields { rest: Some(record.strip_suffix(b"\r").unwrap_or(record)) }
 }
 
+/// The names in a header record.
+pub(crate) fn columns(header: &[u8]) -> Result<Vec<String>, CsvError> {
+    fields(header)
+        .map(|field| Ok(String::from_utf8_lossy(&field?.unwrap_or_default()).into_owned()))
+        .collect()
+}
+
 /// The fields of one record in order: `None` is NULL, `Some("")` the empty text. Ends after an error.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {

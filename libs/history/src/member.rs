@@ -10,7 +10,7 @@ use std::{
 use flate2::{Compress, Compression, FlushCompress};
 
 use crate::{
-    csv::{CsvError, RecordSplitter, fields},
+    csv::{CsvError, RecordSplitter, columns},
     digest::Sha256,
     error::HistoryError,
     index::{BLOCK_BYTES, FINAL_BLOCK, MAX_HEADER_BYTES, MemberIndex, PartIndex, join_blocks},
@@ -130,11 +130,7 @@ impl<W: Write> MemberEncoder<W> {
     }
 
     fn end_header(&mut self) -> Result<(), HistoryError> {
-        let mut columns = Vec::new();
-        for field in fields(&self.buffer) {
-            let name = field.map_err(|error| self.csv(error))?.unwrap_or_default();
-            columns.push(String::from_utf8_lossy(&name).into_owned());
-        }
+        let columns = columns(&self.buffer).map_err(|error| self.csv(error))?;
         let header = self.end_part()?;
         self.header = Some((header, columns));
         Ok(())

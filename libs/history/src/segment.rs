@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    csv::{RecordSplitter, fields},
+    csv::{RecordSplitter, columns},
     digest::{Digest, Sha256},
     error::HistoryError,
     index::{MemberIndex, PartIndex},
@@ -81,11 +81,7 @@ impl Member {
     /// Checks a header record: it must name the metadata's columns, and nothing may follow it, since every
     /// export would repeat it.
     pub(crate) fn check_header(&self, header: &[u8]) -> Result<(), String> {
-        let mut columns = Vec::new();
-        for field in fields(header) {
-            let name = field.map_err(|error| error.to_string())?.unwrap_or_default();
-            columns.push(String::from_utf8_lossy(&name).into_owned());
-        }
+        let columns = columns(header).map_err(|error| error.to_string())?;
         let is_one = RecordSplitter::default().end(header) == Some(header.len());
         if is_one && columns_digest(&columns) == self.columns {
             Ok(())
