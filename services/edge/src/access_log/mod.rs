@@ -4,10 +4,11 @@
 
 pub(crate) mod record;
 
-use std::{fmt::Write, net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc};
 
 use http::{Request, StatusCode};
 use mesh_chassis::LogQueue;
+use percent_encoding::percent_encode_byte;
 use serde::Serialize;
 
 use crate::{
@@ -130,7 +131,7 @@ fn escape(path: &str) -> String {
         }
         match byte {
             b'"' | b'\\' | b'<' | b'>' | b'`' | b'?' | b'#' | ..=b' ' | 0x7f.. => {
-                let _ = write!(text, "%{byte:02X}");
+                text += percent_encode_byte(byte);
             }
             _ => text.push(char::from(byte)),
         }

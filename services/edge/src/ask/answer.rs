@@ -1,6 +1,6 @@
 //! A service's reply as an HTTP answer that several clients may get: body, headers and entity tag.
 
-use std::{borrow::Cow, fmt::Write, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use http::{
@@ -225,12 +225,8 @@ const GZIP_MARK: &str = "-gzip";
 /// change the answer keeps. The same for every encoding of the answer and from every replica.
 fn content_id(operation: &str, message: &[u8], digest: u128) -> String {
     let request = Sha256::new().chain_update(operation).chain_update([0]).chain_update(message).finalize();
-    let mut id = String::new();
-    for byte in &request[..8] {
-        let _ = write!(id, "{byte:02x}");
-    }
-    let _ = write!(id, "-{digest:032x}");
-    id
+    let request = request.iter().take(8).fold(0, |id, byte| (id << 8) | u64::from(*byte));
+    format!("{request:016x}-{digest:032x}")
 }
 
 /// The strong tag of a final answer in one encoding (B4).
