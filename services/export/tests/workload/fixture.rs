@@ -196,7 +196,3 @@ pub(crate) fn sealed_names(sealed: Sealed) -> Vec<(u64, u64)> {
     let Sealed::Here(names) = sealed else { panic!("another sealer has the lock") };
     names.iter().map(|name| (name.height_from, name.height_to)).collect()
 }
-
-pub(crate) fn spans(spans: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    spans.to_vec()
-}

@@ -7,7 +7,7 @@ use proto_msgs::v2::Table;
 use tokio::runtime::Handle;
 use tokio_postgres::Client;
 
-use crate::fixture::{Fixture, copied, sealed_names, spans};
+use crate::fixture::{Fixture, copied, sealed_names};
 
 /// The statement that copies the rows of a member: in the order of the primary key that the catalogue names,
 /// with bounds written independently of the product.
@@ -41,7 +41,7 @@ async fn every_member_is_what_postgresql_copies_and_segments_form_a_chain() {
     // The state of a segment must not contain later blocks. An upgrade is approved in block 80.
     let sealing = fixture.sealing(50);
     let sealed = sealed_names(sealing.run(Until::Complete).await.unwrap());
-    assert_eq!(sealed, spans(&[(1, 50), (51, 80), (81, 100)]));
+    assert_eq!(sealed, [(1, 50), (51, 80), (81, 100)]);
     let held = sealing.segments.list().await.unwrap();
     assert!(held.unreadable.is_empty());
     let mut previous = None;
@@ -72,7 +72,7 @@ async fn every_member_is_what_postgresql_copies_and_segments_form_a_chain() {
         "nothing is left to do"
     );
     let closed = sealed_names(sealing.run(Until::Newest).await.unwrap());
-    assert_eq!(closed, spans(&[(101, 130)]), "a migration closes the running segment");
+    assert_eq!(closed, [(101, 130)], "a migration closes the running segment");
 }
 
 /// A block that comes meanwhile belongs to the next segment.
@@ -87,7 +87,7 @@ async fn the_running_segment_is_closed_once() {
         tokio::task::block_in_place(|| Handle::current().block_on(written));
     };
     let sealed = sealed_names(sealing.run_telling(Until::Newest, &mut published).await.unwrap());
-    assert_eq!(sealed, spans(&[(1, 10), (11, 13)]));
+    assert_eq!(sealed, [(1, 10), (11, 13)]);
 }
 
 #[actix::test]
@@ -104,7 +104,7 @@ async fn several_sealers_at_once_make_each_segment_once() {
         }
     }
     made.sort_unstable();
-    assert_eq!(made, spans(&(0..10).map(|n| (n * 20 + 1, n * 20 + 20)).collect::<Vec<_>>()));
+    assert_eq!(made, (0..10_u64).map(|n| (n * 20 + 1, n * 20 + 20)).collect::<Vec<_>>());
     assert!(elsewhere > 0, "a sealer had to wait");
     assert_eq!(sealing.segments.list().await.unwrap().segments.len(), 10);
 }
@@ -137,7 +137,7 @@ async fn blocks_of_before_1970_are_sealed() {
     client.batch_execute(earlier).await.unwrap();
     let sealing = fixture.sealing(10);
     let sealed = sealed_names(sealing.run(Until::Complete).await.unwrap());
-    assert_eq!(sealed, spans(&[(1, 10), (11, 20)]));
+    assert_eq!(sealed, [(1, 10), (11, 20)]);
     let list = sealing.segments.list().await.unwrap();
     let times: Vec<_> = list.segments.iter().map(|segment| segment.block_time_to).collect();
     assert_eq!(times, [-500_000_000, 9_500_000_000]);
@@ -184,7 +184,7 @@ async fn a_span_with_a_gap_or_times_that_do_not_rise_is_refused_until_it_is_repa
         assert_eq!(sealing.segments.list().await.unwrap().segments.len(), 1, "1-10 is sealed");
         client.batch_execute("TRUNCATE blocks; INSERT INTO blocks TABLE whole").await.unwrap();
         let sealed = sealed_names(sealing.run(Until::Complete).await.unwrap());
-        assert_eq!(sealed, spans(&[(11, 20), (21, 30)]), "{fault}");
+        assert_eq!(sealed, [(11, 20), (21, 30)], "{fault}");
     }
 }
 
@@ -201,7 +201,7 @@ async fn files_of_another_chain_do_not_count() {
     std::fs::write(root.join("segments/third-1-41-50.zip"), "").unwrap();
     sealing.rules = Rules { retention_blocks: 15, ..sealing.rules };
     let sealed = sealed_names(sealing.run(Until::Complete).await.unwrap());
-    assert_eq!(sealed, spans(&[(1, 10), (11, 20), (21, 30), (31, 40)]), "from its own first block");
+    assert_eq!(sealed, [(1, 10), (11, 20), (21, 30), (31, 40)], "from its own first block");
     let (mut own, mut others) = sealing.segments.list().await.unwrap().of_chain("other");
     others.sort();
     let name = |chain, from, to| SegmentName::new(chain, 1, from, to);
@@ -226,7 +226,7 @@ async fn files_of_another_chain_do_not_count() {
 async fn the_blocks_of_another_history_do_not_continue_segments() {
     let fixture = Fixture::blocks(20).await;
     let sealing = fixture.sealing(10);
-    assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), spans(&[(1, 10), (11, 20)]));
+    assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), [(1, 10), (11, 20)]);
     assert_eq!(sealing.fault().await.unwrap(), None);
     let client = fixture.database.connect().await;
     client.batch_execute("UPDATE blocks SET block_time = block_time + interval '1 day'").await.unwrap();
@@ -245,7 +245,7 @@ async fn the_blocks_of_another_history_do_not_continue_segments() {
         .batch_execute("UPDATE blocks SET block_time = block_time - interval '1 day' WHERE height <= 20")
         .await
         .unwrap();
-    assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), spans(&[(21, 30), (31, 40)]));
+    assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), [(21, 30), (31, 40)]);
     sealing.segments.delete(&SegmentName::new("test-1", 1, 11, 20)).await.unwrap();
     assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), []);
     let fault = sealing.fault().await.unwrap().unwrap();
