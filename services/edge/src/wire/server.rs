@@ -334,16 +334,12 @@ impl<S: WarpService> Acceptor<S> {
         // The gateway refuses gRPC over HTTP/1.
         if !exchange.is_http1 && is_grpc(request.method(), request.headers()) {
             let answered = Arc::clone(&self.parts.grpc).answer(request, client);
-            return EitherFuture::Right(EitherFuture::Left(Box::pin(async move {
-                Ok(exchange.finish_grpc(answered.await))
-            })));
+            return EitherFuture::Right(async move { Ok(exchange.finish_grpc(answered.await)) }.boxed());
         }
         let version = request.version();
         let answered = self.parts.service.call_warp(request, client, question);
         let (phase, connection) = (self.phase.clone(), Arc::clone(connection));
-        // Boxed, since the future of the filter is large and would be moved with every answer of the fast
-        // path.
-        EitherFuture::Right(EitherFuture::Right(Box::pin(async move {
+        let answering = async move {
             let Ok(response) = answered.await;
             let is_http1 = exchange.is_http1;
             if is_switch(&response) {
@@ -356,7 +352,10 @@ impl<S: WarpService> Acceptor<S> {
                 return Err(WithoutHyper::new(answer));
             }
             Ok(answer)
-        })))
+        };
+        // Boxed, since the future of the filter is large and would be moved with every answer of the fast
+        // path.
+        EitherFuture::Right(answering.boxed())
     }
 }
 
