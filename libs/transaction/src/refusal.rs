@@ -1,8 +1,6 @@
 //! Why a node does not take a transaction: the code numbers of the network (contract 5.3) and a reason in
 //! words.
 
-use std::fmt;
-
 /// The code of a transaction that is taken.
 pub const ACCEPTED: u32 = 0;
 /// The code of a bad signature, and of a transaction that was taken before.
@@ -13,7 +11,8 @@ pub const UNDECODABLE: u32 = 60;
 pub const SPAM: u32 = 89;
 
 /// A transaction is not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason} (code {code})")]
 pub struct Refusal {
     /// One of the network's code numbers, never 0.
     pub code: u32,
@@ -38,11 +37,5 @@ impl Refusal {
     #[must_use]
     pub fn replay() -> Self {
         Self::invalid("transaction was submitted before")
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (code {})", self.reason, self.code)
     }
 }

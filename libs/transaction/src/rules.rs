@@ -1,7 +1,7 @@
 //! The network parameters of the rules against spam, with their keys, ranges and defaults (data model,
 //! section 4).
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{str::FromStr, time::Duration};
 
 use crate::work::MAX_BITS;
 
@@ -32,12 +32,6 @@ pub struct OutOfRange {
     pub key: &'static str,
     /// What is stored.
     pub stored: String,
-}
-
-impl fmt::Display for OutOfRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the network parameter {} = {:?} is out of its range", self.key, self.stored)
-    }
 }
 
 impl Default for SpamRules {
