@@ -8,18 +8,13 @@ use crate::{
 };
 
 /// A fault of an object of a history.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{object}: {what}")]
 pub struct Fault {
     /// The object's name.
     pub object: String,
     /// Description of the fault.
     pub what: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.object, self.what)
-    }
 }
 
 impl Fault {
