@@ -305,22 +305,6 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_reset_ends_all_watches_of_before() {
-        let mut looks = Looks::new();
-        let mut early = looks.watcher();
-        looks.look("a", 9, false);
-        let mut late = looks.watcher();
-        looks.look("a", 5, true);
-        for watcher in [&mut early, &mut late] {
-            assert_eq!(next(watcher, &looks, 5), Err("End".to_owned()));
-        }
-        let mut new = looks.watcher();
-        assert_eq!(next(&mut new, &looks, 5), Err("Nothing".to_owned()));
-        looks.look("b", 6, false);
-        assert_eq!(next(&mut new, &looks, 6), Ok(("b".into(), 6, 60)));
-    }
-
-    #[test]
     fn an_id_above_the_head_counts_as_none() {
         let mut looks = Looks::new();
         looks.look("b", 4, false);
