@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use mesh_chassis::{Database, Env, Registry};
+use mesh_chassis::{Database, Env};
 use mesh_history::SegmentStore;
 use mesh_store::{StoreConfig, check_address};
 
@@ -60,8 +60,7 @@ impl Sealing {
         }
         let segments = SegmentStore::open_with(&root, &variables);
         let segments = segments.map_err(|error| error.to_string())?;
-        let metrics = Metrics::register(&mut Registry::default());
-        Ok(Self { database_url, segments, rules, scratch, metrics })
+        Ok(Self { database_url, segments, rules, scratch, metrics: Metrics::default() })
     }
 }
 

@@ -5,7 +5,6 @@ use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 use actix::{Actor, Addr};
 use futures_util::TryStreamExt;
 use mesh_bus::{Open, OpenReply, Position, Pull, PullBudget, RequestScope, Totals};
-use mesh_chassis::Registry;
 use mesh_demo::{Plan, write_history};
 use mesh_export::{Catalogue, Export, Listing, Metrics, Refresh, Rules, Sealed, Sealing};
 use mesh_history::SegmentStore;
@@ -71,7 +70,7 @@ impl Fixture {
             segments: SegmentStore::open(root.to_str().unwrap()).unwrap(),
             rules: Rules { interval_blocks, retention_blocks: 0 },
             scratch: self.scratch(),
-            metrics: Metrics::register(&mut Registry::default()),
+            metrics: Metrics::default(),
         }
     }
 
@@ -89,7 +88,7 @@ impl Fixture {
 
     /// The actor of the workload over these segments.
     pub(crate) async fn export(&self, segments: &SegmentStore) -> Worker {
-        let metrics = Metrics::register(&mut Registry::default());
+        let metrics = Metrics::default();
         let (sender, listing) = watch::channel(Listing::default());
         let period = Duration::from_secs(3600);
         let store = self.store();
