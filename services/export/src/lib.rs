@@ -27,7 +27,11 @@ pub use crate::{
 use crate::{
     config::Config,
     layout_cache::LayoutCache,
-    ops::ledger::{accounts::AccountCache, walk::Walk, walk_cache::WalkCache},
+    ops::ledger::{
+        accounts::{AccountCache, MAX_ACCOUNTS},
+        walk::Walk,
+        walk_cache::WalkCache,
+    },
     sealer::Sealer,
 };
 
@@ -62,7 +66,7 @@ impl Export {
             listing,
             catalogue,
             layouts: Rc::default(),
-            ledger_accounts: Arc::default(),
+            ledger_accounts: Arc::new(AccountCache::new(MAX_ACCOUNTS)),
             ledger_walks: Arc::default(),
             metrics,
             mailbox: in_flight,

@@ -9,7 +9,7 @@ use quick_cache::sync::Cache;
 use super::field::write_text;
 
 /// Most cached accounts, some 300 bytes each.
-const MAX_CACHED: usize = 16_384;
+pub(crate) const MAX_ACCOUNTS: usize = 16_384;
 
 /// An account.
 #[derive(Debug)]
@@ -36,15 +36,7 @@ impl Account {
 }
 
 /// A cache of accounts. An id is the hash of the account's fields, so that entries never become stale.
-pub(crate) struct AccountCache {
-    accounts: Cache<String, Arc<Account>>,
-}
-
-impl Default for AccountCache {
-    fn default() -> Self {
-        Self { accounts: Cache::new(MAX_CACHED) }
-    }
-}
+pub(crate) type AccountCache = Cache<String, Arc<Account>>;
 
 /// The accounts that one walk has looked up, including those that are not stored.
 pub(crate) struct AccountLookup {
@@ -60,7 +52,7 @@ impl AccountLookup {
 
     /// Whether it holds more accounts than the cache would.
     pub(crate) fn is_large(&self) -> bool {
-        self.known.len() > MAX_CACHED
+        self.known.len() > MAX_ACCOUNTS
     }
 
     /// An account, `Some(None)` when it is not stored; `None` when it has to be read first.
@@ -68,7 +60,7 @@ impl AccountLookup {
         if let Some(known) = self.known.get(id) {
             return Some(known.clone());
         }
-        let cached = self.cache.accounts.get(id)?;
+        let cached = self.cache.get(id)?;
         self.known.insert(id.to_owned(), Some(Arc::clone(&cached)));
         Some(Some(cached))
     }
@@ -87,7 +79,7 @@ impl AccountLookup {
             let row = RowReader::new(row, "accounts", "id", unreadable);
             let Some((id, account)) = Account::read(&row)? else { continue };
             let account = Arc::new(account);
-            self.cache.accounts.insert(id.clone(), Arc::clone(&account));
+            self.cache.insert(id.clone(), Arc::clone(&account));
             self.known.insert(id.clone(), Some(account));
             ids.push(id);
         }
