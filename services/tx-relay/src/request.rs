@@ -1,7 +1,7 @@
 //! The checks of a transaction before the node gets it (contract 5.2). All mistakes are reported together.
 
 use bytes::Bytes;
-use mesh_problem::{Code, Detail, MALFORMED, Problem};
+use mesh_problem::{Code, Detail, MALFORMED, NOT_MAPPED, Problem};
 use prost::Message;
 use proto_msgs::v2::{SubmissionType, Transaction, TxVersion, transaction::From};
 
@@ -68,11 +68,7 @@ pub(crate) fn required_finality(kind: i32, rules: &Rules) -> Result<Finality, Pr
     let kind = SubmissionType::try_from(kind)
         .map_err(|_| invalid(vec![detail("type", "is not a submission type", &kind.to_string())]))?;
     if kind == SubmissionType::TypeCommit && !rules.allow_commit {
-        return Err(Problem::new(
-            Code::Unimplemented,
-            mesh_problem::NOT_MAPPED,
-            "TYPE_COMMIT is switched off here",
-        ));
+        return Err(Problem::new(Code::Unimplemented, NOT_MAPPED, "TYPE_COMMIT is switched off here"));
     }
     Ok(Finality::from_type(kind))
 }

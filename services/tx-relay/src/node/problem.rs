@@ -9,24 +9,17 @@ use super::{CallError, Refusal};
 impl CallError {
     /// The problem for a client.
     pub(crate) fn problem(self) -> Problem {
+        let open = |what| Problem::new(Code::DeadlineExceeded, NODE, what);
         let refusal = match self {
             CallError::NotSent(why) => {
                 return Problem::new(Code::Unavailable, NODE, "the consensus node cannot be reached")
                     .caused_by(why);
             }
-            CallError::Late => {
-                return Problem::new(Code::DeadlineExceeded, NODE, "the node did not answer in time");
-            }
-            CallError::Broken(why) => {
-                let what = "the connection to the node was lost";
-                return Problem::new(Code::DeadlineExceeded, NODE, what).caused_by(why);
-            }
-            CallError::TooLong => {
-                return Problem::new(Code::DeadlineExceeded, NODE, "the node's answer is too long");
-            }
+            CallError::Late => return open("the node did not answer in time"),
+            CallError::Broken(why) => return open("the connection to the node was lost").caused_by(why),
+            CallError::TooLong => return open("the node's answer is too long"),
             CallError::Foreign(status) => {
-                let what = "another server answered instead of the node";
-                return Problem::new(Code::DeadlineExceeded, NODE, what).caused_by(foreign_answer(status));
+                return open("another server answered instead of the node").caused_by(foreign_answer(status));
             }
             CallError::Refused(refusal) => refusal,
         };
