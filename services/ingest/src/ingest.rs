@@ -304,10 +304,10 @@ impl Ingest {
         context.spawn(reading.into_actor(self).map(Self::on_store_outcome));
     }
 
-    fn store(&mut self, from: u64, to: u64, context: &mut Context<Self>) {
-        let mut prepared = Vec::new();
-        let mut head = self.head.clone();
-        let mut fault = None;
+    /// The decoded blocks of these heights up to the first that cannot be stored, the head after them, and what is
+    /// wrong with that one.
+    fn prepare(&self, from: u64, to: u64) -> (Vec<NewBlock>, Option<StoredHead>, String) {
+        let (mut prepared, mut head) = (Vec::new(), self.head.clone());
         for (_, held) in self.blocks.range(from..=to) {
             let Content::Decoded(block) = &held.content else { break };
             match block.prepare(head.as_ref()) {
@@ -315,17 +315,18 @@ impl Ingest {
                     prepared.push(block);
                     head = Some(after);
                 }
-                Err(error) => {
-                    fault = Some(error.to_string());
-                    break;
-                }
+                Err(fault) => return (prepared, head, fault.to_string()),
             }
         }
-        let Some(last) = prepared.last() else {
-            let event = Event::NotStored(NotStored::Unfit(fault.unwrap_or_default()));
+        (prepared, head, String::new())
+    }
+
+    fn store(&mut self, from: u64, to: u64, context: &mut Context<Self>) {
+        let (prepared, head, fault) = self.prepare(from, to);
+        let Some(last) = prepared.last().map(|block| block.height) else {
+            let event = Event::NotStored(NotStored::Unfit(fault));
             return self.order.on(event, self.began.elapsed());
         };
-        let last = last.height;
         let Some(Held { span, content: Content::Decoded(first), .. }) = self.blocks.get(&from) else {
             return;
         };
