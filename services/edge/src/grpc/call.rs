@@ -22,6 +22,7 @@ use crate::{
         answer::{Answer, describe_head},
         backend::{CallContext, NO_MEMORY},
         block_wait::BlockWait,
+        cache::Question,
     },
     decode::{self, body},
     gateway::{Gateway, GatewayState},
@@ -208,21 +209,7 @@ async fn reply(
     let question = Arc::new(decode::from_grpc(operation, &message)?);
     let context = context(limits.answer_time_of(operation));
     if operation.streaming {
-        let permit = state.admission.download(&call.client)?;
-        let opened = state.backend.open(&question, &context, 0).await?;
-        let pulled = state.backend.pull(&question, &context, &opened, None).await?;
-        let failure = StreamFailure::default();
-        let recorder = failure.clone();
-        let head = opened.head;
-        let messages = download::messages(opened, pulled, deadline, permit);
-        let messages = StalledStream::new(messages, status::stalled, || {})
-            .inspect(move |message| recorder.record(message));
-        let mut response = respond(messages);
-        if let Some(head) = &head {
-            describe_head(response.headers_mut(), head);
-        }
-        response.extensions_mut().insert(failure);
-        return Ok(response);
+        return respond_with_file(state, &question, &context, &call.client, deadline).await;
     }
     if operation.method == Method::Post {
         return respond_once(state, &state.backend.submit(&question, &context).await?, &call.client);
@@ -231,6 +218,29 @@ async fn reply(
     let answered = state.backend.read_when_stored(&question, context, wait.as_mut()).await;
     call.waited = wait.and_then(|wait| wait.applied());
     respond_once(state, &*answered?, &call.client)
+}
+
+/// The response with a download.
+async fn respond_with_file(
+    state: &GatewayState,
+    question: &Question,
+    context: &CallContext,
+    client: &ClientContext,
+    deadline: Option<time::Instant>,
+) -> Result<Response<Body>, Problem> {
+    let permit = state.admission.download(client)?;
+    let opened = state.backend.open(question, context, 0).await?;
+    let pulled = state.backend.pull(question, context, &opened, None).await?;
+    let failure = StreamFailure::default();
+    let (recorder, head) = (failure.clone(), opened.head);
+    let messages = download::messages(opened, pulled, deadline, permit);
+    let messages = StalledStream::new(messages, status::stalled, || {});
+    let mut response = respond(messages.inspect(move |message| recorder.record(message)));
+    if let Some(head) = &head {
+        describe_head(response.headers_mut(), head);
+    }
+    response.extensions_mut().insert(failure);
+    Ok(response)
 }
 
 /// The response with one reply, as the service encoded it.
