@@ -108,15 +108,12 @@ impl HttpCall<'_> {
             {
                 self.submit(operation, path).await
             }
-            _ => Err(HttpError {
-                status: StatusCode::METHOD_NOT_ALLOWED,
-                problem: Problem::new(
-                    Code::Unimplemented,
-                    NOT_MAPPED,
-                    "the method is not allowed on this path",
-                ),
-                allow: Some(matched.allow()),
-            }),
+            _ => {
+                let problem =
+                    Problem::new(Code::Unimplemented, NOT_MAPPED, "the method is not allowed on this path");
+                let (status, allow) = (StatusCode::METHOD_NOT_ALLOWED, Some(matched.allow()));
+                Err(HttpError { status, problem, allow })
+            }
         }
     }
 
