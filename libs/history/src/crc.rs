@@ -54,23 +54,13 @@ mod tests {
 
     use super::*;
 
+    /// Which ignores the checksum of a piece without bytes.
     #[test]
-    fn joined_checksums_are_those_of_the_joined_bytes() {
-        let mut rng = SmallRng::seed_from_u64(1);
-        for _ in 0..300 {
-            let bytes: Vec<u8> = (0..rng.random_range(0..3000)).map(|_| rng.random()).collect();
-            let (a, b) = bytes.split_at(rng.random_range(0..=bytes.len()));
-            let length = b.len() as u64;
-            assert_eq!(CRC32.join(crc32fast::hash(a), crc32fast::hash(b), length), crc32fast::hash(&bytes));
-            assert_eq!(CRC32C.join(crc32c::crc32c(a), crc32c::crc32c(b), length), crc32c::crc32c(&bytes));
-        }
-    }
-
-    #[test]
-    fn lengths_past_four_gibibytes_agree_with_another_implementation() {
+    fn checksums_are_joined_as_by_another_implementation() {
         let mut rng = SmallRng::seed_from_u64(2);
-        for _ in 0..100 {
-            let (a, b, length): (u32, u32, u64) = (rng.random(), rng.random(), rng.random::<u64>() >> 8);
+        for _ in 0..300 {
+            let (a, b): (u32, u32) = (rng.random(), rng.random());
+            let length = (rng.random::<u64>() >> rng.random_range(8..64_u32)).max(1);
             let mut first = crc32fast::Hasher::new_with_initial_len(a, 7);
             first.combine(&crc32fast::Hasher::new_with_initial_len(b, length));
             assert_eq!(CRC32.join(a, b, length), first.finalize());

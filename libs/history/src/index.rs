@@ -196,12 +196,6 @@ mod tests {
     }
 
     #[test]
-    fn an_index_reads_back() {
-        let text = serde_json::to_vec(&index()).unwrap();
-        assert_eq!(SegmentIndex::read(&text, &metadata()).unwrap(), index());
-    }
-
-    #[test]
     fn a_wrong_one_is_an_error() {
         type Change = fn(&mut SegmentIndex);
         let wrong: [(&str, Change); 15] = [
