@@ -115,10 +115,8 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
                     let layout = layouts.borrow_mut().get_or_make(&list, selection.key());
                     let layout = layout.map_err(|error| layout_problem(&error, &selection, &list))?;
                     if layout.fingerprint != fingerprint {
-                        return Err(Problem::internal(
-                            UNREADABLE,
-                            "the segments of this export have changed",
-                        ));
+                        let what = "the segments of this export have changed";
+                        return Err(Problem::internal(UNREADABLE, what));
                     }
                     layout
                 }

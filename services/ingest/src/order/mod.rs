@@ -329,12 +329,8 @@ impl Order {
                 };
                 let has_later = self.node.as_ref().is_some_and(|node| node.latest > height);
                 if has_later && now >= since + RESULTS_PATIENCE {
-                    failed(
-                        height,
-                        Reason::NoResults,
-                        "the node has the block without its results".to_owned(),
-                        now,
-                    )
+                    let text = "the node has the block without its results".to_owned();
+                    failed(height, Reason::NoResults, text, now)
                 } else {
                     Slot::Wanted { at: now + RESULTS_RETRY, without_results_since: Some(since) }
                 }
