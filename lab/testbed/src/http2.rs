@@ -178,26 +178,27 @@ impl Connection {
         }
     }
 
-    /// Sends requests and cancels each at once. Returns the server's GOAWAY after it has read all of them, or
-    /// has closed.
+    /// Sends requests and cancels each at once, and then one more. Returns the head of its answer, or the server's GOAWAY.
     ///
     /// # Errors
-    /// When the server closes without GOAWAY.
+    /// When the server closes without either.
     pub async fn cancel_requests(&mut self, count: u32, block: &[u8]) -> io::Result<Frame> {
-        let streams = (0..count).map(|number| 2 * number + 1);
+        let last = 2 * count + 1;
+        let streams = (1..last).step_by(2);
         let frames = streams.flat_map(|stream| [Frame::request(stream, block), Frame::cancel(stream)]);
+        let frames = frames.chain([Frame::request(last, block)]);
         let bytes: Vec<u8> = frames.flat_map(|frame| frame.encode()).collect();
         let (mut reading, mut writing) = self.stream.split();
-        let goodbye = async {
+        let ended = async {
             loop {
                 let frame = Frame::read(&mut reading).await?;
-                if frame.kind == GOAWAY {
+                if frame.kind == GOAWAY || frame.kind == HEADERS && frame.stream == last {
                     return Ok(frame);
                 }
             }
         };
         // A write error is expected: the server need not read all of them.
-        let (goodbye, _) = tokio::join!(goodbye, writing.write_all(&bytes));
-        goodbye
+        let (ended, _) = tokio::join!(ended, writing.write_all(&bytes));
+        ended
     }
 }

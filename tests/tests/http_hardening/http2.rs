@@ -141,6 +141,13 @@ async fn a_client_that_keeps_resetting_its_streams_is_disconnected() {
     assert_eq!(error, 11, "enhance your calm: {goodbye:?}");
 }
 
+#[tokio::test]
+async fn a_client_may_cancel_all_that_it_has_open_together() {
+    let mut client = connect(MeshClient::fixture().await.url()).await;
+    let answer = timeout(TIME_LIMIT, client.cancel_requests(120, &valid_request())).await;
+    assert_eq!(answer.expect("an answer in time").expect("an open connection").kind, HEADERS);
+}
+
 #[test]
 fn an_http_2_connection_gets_goaway_at_a_stop_and_pending_requests_are_answered() {
     fixture::exclusively(async |_, mesh| {

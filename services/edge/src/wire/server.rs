@@ -65,10 +65,10 @@ mod http2 {
     /// Unread body bytes of all requests.
     pub(super) const WINDOW: u32 = 256 << 10;
     pub(super) const FRAME_BYTES: u32 = 16 << 10;
-    /// Requests that the client reset before they were accepted.
-    pub(super) const REMOTE_RESETS: usize = 20;
-    /// Requests that were reset for the client's errors.
-    pub(super) const LOCAL_RESETS: usize = 128;
+    /// Requests that the client reset before they were accepted: it may cancel all that it has open.
+    pub(super) const REMOTE_RESETS: usize = super::HTTP2_STREAMS as usize;
+    /// Requests that were reset for the client's errors, during all of a connection's life.
+    pub(super) const LOCAL_RESETS: usize = 1024;
     /// Silence of the client before a ping.
     pub(super) const PING_AFTER: Duration = Duration::from_secs(20);
     /// Longest time for the answer to a ping.
