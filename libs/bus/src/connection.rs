@@ -284,6 +284,9 @@ async fn connect(
         .name(name)
         .custom_inbox_prefix(inbox_prefix(config.user()))
         .retry_on_initial_connect()
+        // `MESH_BUS_URL` names all servers. What a server calls its own address may be reachable for servers only, or gone:
+        // each such address costs the time limit of an attempt.
+        .ignore_discovered_servers()
         .subscription_capacity(waiting)
         .connection_timeout(CONNECT_TIMEOUT)
         .ping_interval(PING_INTERVAL)
