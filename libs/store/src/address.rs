@@ -18,7 +18,11 @@ use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, pem::PemObject},
 };
-use tokio_postgres::{Config, Socket, config::SslMode, tls::MakeTlsConnect};
+use tokio_postgres::{
+    Config, Socket,
+    config::{LoadBalanceHosts, SslMode, TargetSessionAttrs},
+    tls::MakeTlsConnect,
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// The stream of a connection, encrypted when the configuration requires it.
@@ -87,6 +91,10 @@ impl Address {
         let mut config = parsed.map_err(|error| AddressError::of_driver(url, &error))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(AddressError::Url("it names no host".to_owned()));
+        }
+        // An attempt ends at its time limit, which a frozen first host takes whole: the next one begins elsewhere.
+        if config.get_hosts().len() > 1 && config.get_target_session_attrs() != TargetSessionAttrs::Any {
+            config.load_balance_hosts(LoadBalanceHosts::Random);
         }
         // In the key-value form of an address, the driver has parsed the mode.
         let is_secret = is_secret || config.get_ssl_mode() == SslMode::Require;

@@ -93,10 +93,16 @@ async fn role_and_database_do_not_choose_what_a_session_reads() {
     }
 }
 
-/// As in an address of several servers, of which one is the primary.
+/// As in an address of several servers, of which one is the primary. The first one hangs.
 #[tokio::test]
 async fn a_server_that_takes_writes_may_be_required() {
     let database = Database::fresh().await;
-    let separator = if database.url().contains('?') { '&' } else { '?' };
-    ready(&config(&format!("{}{separator}target_session_attrs=read-write", database.url()), 1)).await;
+    let (user, server) = database.url().rsplit_once('@').unwrap();
+    let (server, rest) = server.split_once('/').unwrap();
+    let hanging = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let hosts = format!("{},{server},{server},{server}", hanging.local_addr().unwrap());
+    let separator = if rest.contains('?') { '&' } else { '?' };
+    let url = format!("{user}@{hosts}/{rest}{separator}target_session_attrs=read-write");
+    let store = Store::open(&config(&url, 1)).unwrap();
+    tokio::time::timeout(SOON * 6, store.until_ready()).await.unwrap();
 }
