@@ -114,8 +114,15 @@ impl SegmentStore {
         let path = self.path(name);
         if size <= PIECE as u64 {
             let whole = PutPayload::from(piece(&mut file).await?);
-            let put = self.objects.put_opts(&path, whole, PutMode::Create.into());
-            return self.within(&path, PUBLISH_DEADLINE, put).await.map(|_| ());
+            let put = || self.objects.put_opts(&path, whole.clone(), PutMode::Create.into());
+            let stored = self.within(&path, PUBLISH_DEADLINE, put()).await;
+            // The store may refuse one of several puts at once by the answer that it gives when there is an object.
+            if let (Err(HistoryError::Exists { .. }), Err(HistoryError::Gone { .. })) =
+                (&stored, self.head(name).await)
+            {
+                return self.within(&path, PUBLISH_DEADLINE, put()).await.map(drop);
+            }
+            return stored.map(drop);
         }
         // Checked before the bytes are sent, to save the upload; the renaming checks it atomically.
         match self.head(name).await {
