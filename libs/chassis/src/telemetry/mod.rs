@@ -119,7 +119,7 @@ fn traces_endpoint(env: &mut Env) -> Option<String> {
 /// The resource of the spans: the workload, unless the standard variables set another name.
 fn resource(env: &Env, workload: &'static str, version: &str) -> Resource {
     let named = env.optional("OTEL_SERVICE_NAME").is_some()
-        || env.optional("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|text| text.contains("service.name="));
+        || env.optional("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|text| is_service_named(&text));
     let resource = Resource::builder()
         .with_attribute(KeyValue::new("service.version", version.to_owned()))
         .with_attribute(KeyValue::new("service.instance.id", nuid::next().to_string()));
@@ -127,6 +127,13 @@ fn resource(env: &Env, workload: &'static str, version: &str) -> Resource {
         true => resource.build(),
         false => resource.with_attribute(KeyValue::new("service.name", workload)).build(),
     }
+}
+
+/// Whether a list of attributes, `name=value` between commas, names the service.
+fn is_service_named(attributes: &str) -> bool {
+    attributes
+        .split(',')
+        .any(|pair| pair.split_once('=').is_some_and(|(name, _)| name.trim() == "service.name"))
 }
 
 #[cfg(test)]
@@ -148,5 +155,13 @@ mod tests {
         assert_eq!(endpoint(&[all, ("OTEL_TRACES_EXPORTER", "none")]), None);
         assert_eq!(endpoint(&[all, ("OTEL_TRACES_EXPORTER", "console, otlp")]).as_deref(), Some(all.1));
         assert_eq!(endpoint(&[all, ("OTEL_SDK_DISABLED", "True")]), None);
+    }
+
+    #[test]
+    fn only_an_attribute_of_this_name_names_the_service() {
+        assert!(
+            is_service_named("a=b, service.name=x")
+                && !is_service_named("peer.service.name=x,a=service.name=")
+        );
     }
 }
