@@ -94,7 +94,8 @@ impl Source {
             _ => None,
         };
         let (info, from_byte) = read.ok_or_else(|| {
-            let why = "answers without the headers of a download; check --url";
+            let why = "answers without the headers of a download: check --url, and whether a proxy or CDN on \
+                       the way removes Content-Length or weakens the ETag";
             GatewayError::Foreign(format!("{url} {why}"))
         })?;
         Ok(Answer { info, from_byte, response })
