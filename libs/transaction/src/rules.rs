@@ -26,7 +26,8 @@ pub struct SpamRules {
 }
 
 /// A stored parameter that is not in force, because it is out of its range; its default is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the network parameter {key} = {stored:?} is out of its range")]
 pub struct OutOfRange {
     /// The key of the parameter.
     pub key: &'static str,
