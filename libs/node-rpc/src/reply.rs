@@ -50,11 +50,10 @@ impl RpcError<'_> {
     /// The text of `data`, or of `message` when `data` is no text.
     fn text(&self) -> String {
         let text = |value: Option<&RawValue>| serde_json::from_str::<String>(value?.get()).ok();
-        let shown = |value: Option<&RawValue>| value.map_or("null", RawValue::get).chars().take(MAX_SHOWN);
-        text(self.data)
-            .filter(|data| !data.is_empty())
-            .or_else(|| text(self.message))
-            .unwrap_or_else(|| shown(self.message).chain([' ']).chain(shown(self.data)).collect())
+        text(self.data).filter(|data| !data.is_empty()).or_else(|| text(self.message)).unwrap_or_else(|| {
+            let [message, data] = [self.message, self.data].map(|value| value.map_or("null", RawValue::get));
+            message.chars().take(MAX_SHOWN).chain([' ']).chain(data.chars().take(MAX_SHOWN)).collect()
+        })
     }
 }
 
