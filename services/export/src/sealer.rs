@@ -123,6 +123,7 @@ impl Sealer {
                 self.failures = self.failures.saturating_add(1);
                 self.sealing.metrics.failures.inc();
                 tracing::error!(error = mesh_problem::error_chain(&error), "sealing failed");
+                self.catalogue.do_send(Refresh);
                 self.pause(pause, context);
             }
         }
