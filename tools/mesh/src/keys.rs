@@ -195,24 +195,23 @@ fn read(file: &Path) -> Result<Vec<KeyEntry>, Failure> {
     mesh_keys::parse(&bytes).map_err(|fault| failed!("{} is faulty: {fault}", file.display()))
 }
 
-/// Locks the folder of the file until the returned lock is dropped: of two commands that change the file at the same time,
-/// one would lose the other's change.
+/// Locks a file beside the file until the returned lock is dropped: of two commands that change it at the same time, one would
+/// lose the other's change. The file itself is replaced, and a running mesh has the lock of its home's folder.
 fn lock(file: &Path) -> Result<fs::File, Failure> {
-    let folder = match file.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let opened = fs::File::open(folder);
-    let folder = opened.map_err(|error| failed!("cannot open {} ({error})", folder.display()))?;
+    let path = file.with_file_name(format!(".{}.lock", file.file_name().unwrap_or_default().display()));
+    // That of another user may be locked, and not be written.
+    let opened =
+        fs::File::open(&path).or_else(|_| fs::OpenOptions::new().create(true).append(true).open(&path));
+    let locked = opened.map_err(|error| failed!("cannot open {} ({error})", path.display()))?;
     let until = Instant::now() + LOCKED_WITHIN;
     // Any other error is that of a file system without locks.
-    while let Err(TryLockError::WouldBlock) = folder.try_lock() {
+    while let Err(TryLockError::WouldBlock) = locked.try_lock() {
         if Instant::now() > until {
             return Err(failed!("{} is being changed by another command; try again", file.display()));
         }
         sleep(Duration::from_millis(10));
     }
-    Ok(folder)
+    Ok(locked)
 }
 
 /// Replaces the file, so that an edge never reads a part of it. Its permissions and its owner stay.

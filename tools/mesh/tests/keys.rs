@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use mesh_launcher::home::Home;
 use mesh_testbed::{Database, Mesh, enterable_folder, keep_secret};
 
 use crate::command::{Outcome, command, mesh};
@@ -35,8 +36,11 @@ async fn a_gateway_that_needs_a_key_answers_those_who_name_theirs() {
 }
 
 #[tokio::test]
-async fn keys_that_are_added_at_the_same_time_are_all_in_the_file() {
+async fn keys_that_are_added_at_the_same_time_are_all_in_the_file_in_the_home_of_a_running_mesh() {
     let folder = tempfile::tempdir().unwrap();
+    let home = Home::at(folder.path()).unwrap();
+    home.create().unwrap();
+    let _running = home.lock().unwrap();
     let file = folder.path().join("keys.jsonl");
     let adding = (0..8).map(async |number| {
         mesh(&["keys", "add", &format!("bot-{number}"), "--file", file.to_str().unwrap()]).await.done();
