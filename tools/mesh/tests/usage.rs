@@ -204,3 +204,12 @@ async fn every_shell_gets_its_completions() {
         says(mesh(&["completions", shell]).await.done(), &[sign, "doctor", "watch", "from-block"]);
     }
 }
+
+#[tokio::test]
+async fn a_home_whose_database_is_elsewhere_begins_none_of_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let saved = r#"{"database":"db:5432/mesh","data":null,"complete":false}"#;
+    std::fs::write(home.path().join("mesh.json"), saved).unwrap();
+    let started = mesh(&["up", "--port", "0", "--home", home.path().to_str().unwrap()]).await;
+    started.fails(1, &["db:5432/mesh", "--postgres"]);
+}

@@ -45,7 +45,12 @@ pub(super) async fn fill(
     initial_data: &InitialData<'_>,
 ) -> Result<Option<DemoNetwork>, Failure> {
     let database = initial_data.postgres.map(name_of);
-    let state = home.saved_state()?;
+    let mut state = home.saved_state()?;
+    if state.data.is_none() && state.database != database {
+        // A start without it would begin another network in this home.
+        state.database.clone_from(&database);
+        home.save_state(&state)?;
+    }
     // An earlier release wrote what follows the user.
     let earlier = initial_data.postgres.map(|url| url.rsplit_once('@').map_or(url, |(_, rest)| rest));
     let is_same = |state: &SavedState| state.database == database || state.database.as_deref() == earlier;

@@ -77,6 +77,12 @@ pub(crate) async fn up(mut args: UpArgs) -> Result<(), Failure> {
     let home = args.home.home()?;
     home.create()?;
     let lock = home.lock()?;
+    if let (None, Some(database)) = (&args.postgres, home.saved_state()?.database) {
+        return Err(failed!(
+            "the mesh of {} uses the database {database}; give its address with --postgres, or another --home",
+            home.root().display()
+        ));
+    }
     home.clear_run()?;
     init_log(&home);
     open_files::raise();
