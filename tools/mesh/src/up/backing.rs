@@ -3,7 +3,8 @@
 
 use std::{
     path::{Path, PathBuf},
-    time::Duration,
+    sync::LazyLock,
+    time::{Duration, SystemTime},
 };
 
 use async_nats::{ConnectErrorKind, ConnectOptions};
@@ -41,6 +42,9 @@ const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 /// Pause between two checks of whether the database server waits for its sessions.
 const SHUTDOWN_LOOK_PAUSE: Duration = Duration::from_secs(1);
 
+/// When this process began to start others.
+static STARTED: LazyLock<SystemTime> = LazyLock::new(SystemTime::now);
+
 /// The programs of the private servers; `None` for a server that runs already.
 pub struct Programs {
     /// Those of the database server.
@@ -61,6 +65,7 @@ pub async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Program
 }
 
 pub(crate) fn supervisor() -> Result<Supervisor, Failure> {
+    LazyLock::force(&STARTED);
     Supervisor::new(RestartRule::default()).map_err(|error| cannot("watch processes", &error))
 }
 
@@ -175,7 +180,9 @@ pub fn not_ready(home: &Home, error: &NotReady) -> Failure {
 /// Where the log of a process is, with its last line.
 fn end_of_log(home: &Home, process: &str) -> String {
     let log = home.logs().join(format!("{process}.log"));
-    let end = tail(&log, 4096);
+    // The log goes on over runs: an earlier one had other causes.
+    let is_of_this_run = log.metadata().and_then(|log| log.modified()).is_ok_and(|at| at >= *STARTED);
+    let end = if is_of_this_run { tail(&log, 4096) } else { String::new() };
     let last = end.lines().rfind(|line| !line.trim().is_empty());
     let last = last.map(|line| format!(", which ends with: {}", line.chars().take(400).collect::<String>()));
     let last = last.unwrap_or_default();
