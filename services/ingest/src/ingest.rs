@@ -46,6 +46,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Deadline of a read.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long the next block waits for something before the log says so.
+const WAITED: Duration = Duration::from_secs(5);
+
 /// Deadline of a transaction, longer than the server's own limit of a statement.
 const STORE_TIMEOUT: Duration = Duration::from_secs(35);
 
@@ -73,6 +76,14 @@ pub(crate) struct Ingest {
     announced_at: Option<Instant>,
     wake_up: Option<SpawnHandle>,
     logged: Option<Halt>,
+    waiting: Option<Waiting>,
+}
+
+/// What the next block waits for.
+struct Waiting {
+    why: String,
+    since: Instant,
+    is_logged: bool,
 }
 
 /// A block between the node and the store.
@@ -128,6 +139,7 @@ impl Ingest {
             announced_at: None,
             wake_up: None,
             logged: None,
+            waiting: None,
         })
     }
 
@@ -175,11 +187,33 @@ impl Ingest {
             }
             self.logged = halt.cloned();
         }
+        self.log_waiting();
         *self.standing.borrow_mut() = Standing {
             state: self.order.check(),
             heights: self.order.heights(),
             store_began: self.store_began,
         };
+    }
+
+    /// Logs what has been waited for for a while, and that it is over.
+    fn log_waiting(&mut self) {
+        let why = self.order.waits_for().err();
+        // Heights and times in the texts change with every block.
+        let words = |why: &str| why.split(|letter: char| letter.is_ascii_digit()).next().map(str::to_owned);
+        match (&mut self.waiting, why) {
+            (Some(waiting), Some(why)) if words(&waiting.why) == words(&why) => {
+                if !waiting.is_logged && waiting.since.elapsed() >= WAITED {
+                    waiting.is_logged = true;
+                    tracing::warn!("no block is stored: {why}");
+                }
+            }
+            (waiting, Some(why)) => *waiting = Some(Waiting { why, since: Instant::now(), is_logged: false }),
+            (waiting, None) => {
+                if waiting.take().is_some_and(|waiting| waiting.is_logged) {
+                    tracing::info!("nothing is missing any more");
+                }
+            }
+        }
     }
 
     fn announce_halt(&self, context: &mut Context<Self>) {
@@ -366,9 +400,6 @@ impl Ingest {
         (ingest.session, ingest.store_began) = (session, None);
         if let Some(head) = head {
             ingest.head = head;
-        }
-        if let Event::StoreUnavailable(error) | Event::NotStored(NotStored::Unavailable(error)) = &event {
-            tracing::warn!(error, "the database is unavailable");
         }
         for block in &blocks {
             if let Some(held) = ingest.blocks.get(&block.height) {

@@ -170,11 +170,20 @@ impl Order {
     /// Whether blocks are stored as they come.
     ///
     /// # Errors
-    /// The halt, or what is waited for.
+    /// The halt, or what is waited for; both, when its block cannot be tried again.
     pub fn check(&self) -> Result<(), String> {
-        if let Some(halt) = &self.halt {
-            return Err(halt.to_string());
+        match (&self.halt, self.waits_for()) {
+            (Some(halt), Err(now)) => Err(format!("{halt}; tried again: {now}")),
+            (Some(halt), Ok(())) => Err(halt.to_string()),
+            (None, waits) => waits,
         }
+    }
+
+    /// Whether nothing is missing for the next block.
+    ///
+    /// # Errors
+    /// What is waited for.
+    pub fn waits_for(&self) -> Result<(), String> {
         let why = |index: usize| self.errors[index].as_deref().unwrap_or("not reached so far");
         let Some(store) = &self.store else {
             return Err(format!("the database is unavailable: {}", why(STORE)));
@@ -335,7 +344,10 @@ impl Order {
                     Slot::Wanted { at: now + RESULTS_RETRY, without_results_since: Some(since) }
                 }
             }
-            NotFetched::Never(reason, text) => failed(height, reason, text, now),
+            NotFetched::Never(reason, text) => {
+                self.errors[BLOCKS] = None;
+                failed(height, reason, text, now)
+            }
         };
         self.slots.insert(height, slot);
     }

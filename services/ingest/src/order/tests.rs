@@ -86,6 +86,30 @@ fn blocks_above_a_halted_one_are_decoded_again() {
     assert_eq!((again, head), (vec![12, 13, 14, 15], 15));
 }
 
+/// An operator has corrected the decoder, which hangs now.
+#[test]
+fn a_halt_says_what_keeps_its_block_from_being_tried_again() {
+    let (mut order, mut head) = (order(4, 12), 11);
+    for second in 0..20 {
+        let now = Duration::from_secs(second);
+        while let Some(action) = order.next(now) {
+            let event = match action {
+                Action::Decode(12, ticket) if second < 10 => {
+                    let error = NotDecoded::Never(Reason::Decode, "unknown event".to_owned());
+                    Event::NotDecoded(12, ticket, error)
+                }
+                Action::Decode(12, ticket) => {
+                    Event::NotDecoded(12, ticket, NotDecoded::Unavailable("no decoder".to_owned()))
+                }
+                action => done(action, &mut head),
+            };
+            order.on(event, now);
+        }
+    }
+    let why = "halted at block 12: decode: unknown event; tried again: no decoder";
+    assert_eq!(order.check(), Err(why.to_owned()));
+}
+
 /// A database that has become slow, and then refuses a transaction once.
 #[test]
 fn a_transaction_that_took_too_long_is_smaller_the_next_time_and_one_that_was_refused_is_stored_one_by_one() {
