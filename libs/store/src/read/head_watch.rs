@@ -217,10 +217,12 @@ async fn drive(mut connection: Connection<Socket, Stream>, poll_now: &Notify) {
     }
 }
 
-/// Why a server refuses a connection for as long as the configuration stays as it is.
+/// Why a server refuses a connection, where no time limit or network is to blame.
 fn refusal(error: &tokio_postgres::Error) -> Option<&'static str> {
     match error.code().map(SqlState::code) {
-        Some(code) if code.starts_with("28") => Some("it refuses user and password"),
+        Some("28P01") => Some("it refuses user and password"),
+        Some(code) if code.starts_with("28") => Some("it refuses the user: see its log and its pg_hba.conf"),
+        Some("53300") => Some("it has no free connection"),
         Some("3D000") => Some("it has no database of this name"),
         Some("42501") => Some("the user may not connect"),
         Some(_) => None,

@@ -109,11 +109,18 @@ fn unreached(error: &StoreError) -> Fault {
         }
         _ => None,
     };
-    let refused = [&SqlState::INVALID_PASSWORD, &SqlState::INVALID_AUTHORIZATION_SPECIFICATION];
     match code {
-        Some(code) if refused.contains(&code) => {
+        Some(code) if *code == SqlState::INVALID_PASSWORD => {
             Fault::wrong(format!("credentials rejected ({why})"), "correct user and password in its address")
         }
+        Some(code) if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION => Fault::wrong(
+            format!("the user may not connect ({why})"),
+            "correct the user in its address, use TLS (sslmode=require), or allow it in pg_hba.conf",
+        ),
+        Some(code) if *code == SqlState::TOO_MANY_CONNECTIONS => Fault::wrong(
+            format!("it has no free connection ({why})"),
+            "raise max_connections or the user's CONNECTION LIMIT, or end sessions (pg_stat_activity)",
+        ),
         Some(code) if *code == SqlState::INVALID_CATALOG_NAME => Fault::wrong(
             format!("there is no such database ({why})"),
             "create it with `createdb`, or correct its name",
@@ -281,6 +288,11 @@ fn clock(heads: &Heads) -> Option<Checked> {
 /// Checks that the store is not far behind the node; `None` when one of them is unknown.
 fn lag(heads: &Heads) -> Option<Checked> {
     let behind = heads.node? - heads.store?;
+    if behind < -1 {
+        let says = format!("the node is {} blocks behind the database", -behind);
+        let next = "name a node that has these blocks; if its chain was reset, begin with an empty database (another --home)";
+        return Some(Err(Fault::warning(says, next)));
+    }
     let says = format!("the database is {} blocks behind the node", behind.max(0));
     let next = "check the block writer";
     Some(if behind > BEHIND { Err(Fault::warning(says, next)) } else { Ok(says) })
