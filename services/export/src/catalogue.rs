@@ -216,7 +216,7 @@ impl Catalogue {
         if self.listing.borrow().failure.is_none() {
             tracing::error!(error = error_chain(error), "the segments cannot be listed");
         }
-        let failure = Some(error.to_string().into());
+        let failure = Some(error_chain(error).into());
         self.listing.send_modify(|listing| listing.failure = failure);
     }
 }
