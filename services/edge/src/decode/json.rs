@@ -30,6 +30,10 @@ pub(super) fn fill(
     let malformed = |error: String| Problem::invalid(MALFORMED, "the body is malformed").with_inner(error);
     // Also what is ignored is UTF-8 (RFC 8259, 8.1).
     let body = str::from_utf8(body).map_err(|error| malformed(error.to_string()))?;
+    // The error of the library quotes the text, whole.
+    if body.trim_start().starts_with('"') {
+        return Err(malformed("invalid type: string, expected an object".to_owned()));
+    }
     let malformed = |error: serde_json::Error| malformed(error.to_string());
     let mut json = serde_json::Deserializer::from_str(body);
     let mut place = JsonPath { path: FieldPath::new(), unknown };
@@ -119,11 +123,6 @@ impl<'de> Visitor<'de> for Message<'_, '_> {
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("an object")
-    }
-
-    // By default, the error quotes the text, whole.
-    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
-        Err(E::custom("invalid type: string, expected an object"))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DynamicMessage, A::Error> {
