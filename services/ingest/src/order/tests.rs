@@ -22,8 +22,8 @@ fn order(fetch_ahead: usize, latest: u64) -> Order {
 }
 
 /// What follows an action that nothing hinders.
-fn done(action: Action, head: &mut u64) -> Event {
-    match action {
+fn done(action: &Action, head: &mut u64) -> Event {
+    match *action {
         Action::ReadStore => stored_up_to(*head),
         Action::Fetch(height, ticket) => fetched(height, ticket),
         Action::Decode(height, ticket) => Event::Decoded(height, ticket, 1),
@@ -76,7 +76,7 @@ fn blocks_above_a_halted_one_are_decoded_again() {
                     decoded.push((height, second >= 10));
                     Event::Decoded(height, ticket, 1)
                 }
-                action => done(action, &mut head),
+                action => done(&action, &mut head),
             };
             order.on(event, now);
         }
@@ -101,7 +101,7 @@ fn a_halt_says_what_keeps_its_block_from_being_tried_again() {
                 Action::Decode(12, ticket) => {
                     Event::NotDecoded(12, ticket, NotDecoded::Unavailable("no decoder".to_owned()))
                 }
-                action => done(action, &mut head),
+                action => done(&action, &mut head),
             };
             order.on(event, now);
         }
@@ -131,10 +131,10 @@ fn a_transaction_that_took_too_long_is_smaller_the_next_time_and_one_that_was_re
                         1 => Event::NotStored(NotStored::Busy),
                         2 => Event::NotStored(NotStored::Unavailable("no reply within 30 s".to_owned())),
                         3 => Event::NotStored(NotStored::Refused("deadlock".to_owned())),
-                        _ => done(Action::Store(from, to), &mut head),
+                        _ => done(&Action::Store(from, to), &mut head),
                     }
                 }
-                action => done(action, &mut head),
+                action => done(&action, &mut head),
             };
             order.on(event, now);
         }
@@ -174,7 +174,7 @@ fn a_slow_decoder_and_a_slow_node_are_asked_for_no_more_than_they_answer_in_time
                     queue.push_back((height, ticket, now_ms));
                     continue;
                 }
-                action => done(action, &mut head),
+                action => done(&action, &mut head),
             };
             assert!(fetches < 2 || !is_first, "how large blocks are is not known");
             order.on(event, now);
@@ -196,7 +196,7 @@ fn a_block_that_a_decoder_does_not_reply_to_is_asked_for_again_at_once() {
                     asked.push_back((height, ticket));
                     continue;
                 }
-                action => done(action, &mut head),
+                action => done(&action, &mut head),
             };
             order.on(event, now);
         }
