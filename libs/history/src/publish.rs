@@ -117,11 +117,9 @@ impl SegmentStore {
             let put = || self.objects.put_opts(&path, whole.clone(), PutMode::Create.into());
             let stored = self.within(&path, PUBLISH_DEADLINE, put()).await;
             // The store may refuse one of several puts at once by the answer that it gives when there is an object.
-            if let (Err(HistoryError::Exists { .. }), Err(HistoryError::Gone { .. })) =
-                (&stored, self.head(name).await)
-            {
-                return self.within(&path, PUBLISH_DEADLINE, put()).await.map(drop);
-            }
+            let is_refused = matches!(stored, Err(HistoryError::Exists { .. }))
+                && matches!(self.head(name).await, Err(HistoryError::Gone { .. }));
+            let stored = if is_refused { self.within(&path, PUBLISH_DEADLINE, put()).await } else { stored };
             return stored.map(drop);
         }
         // Checked before the bytes are sent, to save the upload; the renaming checks it atomically.
