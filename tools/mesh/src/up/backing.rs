@@ -58,6 +58,7 @@ pub struct Programs {
 /// # Errors
 /// A program is not on this machine and cannot be installed.
 pub async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Programs, Failure> {
+    LazyLock::force(&STARTED);
     let log = home.log("install", 0);
     let postgres = if postgres { Some(find_or_install_postgres(&log, &print_line).await?) } else { None };
     let nats = if nats { Some(find_or_install_nats(&log, &print_line).await?) } else { None };
@@ -180,7 +181,7 @@ pub fn not_ready(home: &Home, error: &NotReady) -> Failure {
 /// Where the log of a process is, with its last line.
 fn end_of_log(home: &Home, process: &str) -> String {
     let log = home.logs().join(format!("{process}.log"));
-    // The log goes on over runs: an earlier one had other causes.
+    // A log continues over runs; the last line of an earlier run names an earlier cause.
     let is_of_this_run = log.metadata().and_then(|log| log.modified()).is_ok_and(|at| at >= *STARTED);
     let end = if is_of_this_run { tail(&log, 4096) } else { String::new() };
     let last = end.lines().rfind(|line| !line.trim().is_empty());
