@@ -46,7 +46,7 @@ pub(super) async fn fill(
 ) -> Result<Option<DemoNetwork>, Failure> {
     let database = initial_data.postgres.map(name_of);
     let mut state = home.saved_state()?;
-    if state.data.is_none() && state.database != database {
+    if state.data.is_none() && state.database != database && !home.postgres().exists() {
         // A start without it would begin another network in this home.
         state.database.clone_from(&database);
         home.save_state(&state)?;
