@@ -146,13 +146,15 @@ mod tests {
         }
         assert!(find(&calls, &self::question("b")).is_none(), "another question");
         tokio::task::yield_now().await;
+        let held = find(&calls, &question).unwrap();
         let sent = Arc::new(answer(7, Instant::now(), 0));
         control.complete.send(Ok(Arc::clone(&sent))).unwrap();
         for waiting in waiting {
             assert!(Arc::ptr_eq(&waiting.await.unwrap().unwrap(), &sent));
         }
         assert_eq!(control.runs.load(Ordering::Relaxed), 1);
-        assert!(find(&calls, &question).is_none(), "it has ended");
+        assert!(find(&calls, &question).is_none(), "it has ended, although it is held");
+        drop(held);
     }
 
     #[tokio::test]
