@@ -62,8 +62,12 @@ pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Failure> {
 /// Writes a permanent line to standard error, without control characters, which names of files may have. A closed one is
 /// no failure.
 pub fn print_line(line: &str) {
-    let line = line.replace(|letter: char| letter.is_control() && !matches!(letter, '\n' | '\t'), " ");
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", printable(line));
+}
+
+/// A text without control characters other than line breaks and tabs.
+pub(crate) fn printable(text: &str) -> String {
+    text.replace(|letter: char| letter.is_control() && !matches!(letter, '\n' | '\t'), " ")
 }
 
 /// Whether standard error is a terminal.
@@ -75,7 +79,7 @@ pub fn is_interactive() -> bool {
 pub(crate) fn overwrite(line: &str) {
     if is_interactive() {
         // A closed terminal sends SIGHUP, which is handled elsewhere.
-        let _ = write!(io::stderr(), "\r\x1b[2K{line}");
+        let _ = write!(io::stderr(), "\r\x1b[2K{}", printable(line));
     }
 }
 

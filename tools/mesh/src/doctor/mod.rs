@@ -19,7 +19,7 @@ use crate::{
     cli::DoctorArgs,
     failure::{Failure, as_typed, failed},
     processes::{NATS, POSTGRES},
-    terminal::{print, print_json},
+    terminal::{print, print_json, printable},
 };
 
 /// Runs all checks and prints the findings; exit code 1 when something is wrong.
@@ -46,7 +46,7 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
     if args.json {
         print_json(&findings)?;
     } else {
-        print(&as_typed(&render(&findings)))?;
+        print(&printable(&as_typed(&render(&findings))))?;
     }
     match findings.iter().filter(|finding| finding.state == State::Wrong).count() {
         0 => Ok(()),

@@ -271,7 +271,7 @@ async fn status(hash: &TxHash, at: &GatewayArgs, as_json: bool) -> Result<(), Fa
     if !reply.log.is_empty() {
         text.push_str(&format!(": {}", reply.log));
     }
-    print(&text)
+    print(&terminal::printable(&text))
 }
 
 /// Reads the transaction from the output of `sign`.
