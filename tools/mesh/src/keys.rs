@@ -169,6 +169,8 @@ fn list(file: &Path, as_json: bool) -> Result<(), Failure> {
 
 fn remove(name: &str, file: &Path) -> Result<(), Failure> {
     let file = &followed(file)?;
+    // No lock file beside a file that does not exist.
+    read(file)?;
     let _lock = lock(file)?;
     let mut entries = read(file)?;
     let before = entries.len();
@@ -199,10 +201,16 @@ fn read(file: &Path) -> Result<Vec<KeyEntry>, Failure> {
 /// lose the other's change. The file itself is replaced, and a running mesh has the lock of its home's folder.
 fn lock(file: &Path) -> Result<fs::File, Failure> {
     let path = file.with_file_name(format!(".{}.lock", file.file_name().unwrap_or_default().display()));
-    // That of another user may be locked, and not be written.
+    // The lock file of another user can be opened for reading alone, which suffices to lock it.
     let opened =
         fs::File::open(&path).or_else(|_| fs::OpenOptions::new().create(true).append(true).open(&path));
-    let locked = opened.map_err(|error| failed!("cannot open {} ({error})", path.display()))?;
+    let locked = opened.map_err(|error| {
+        failed!(
+            "cannot lock {}: {} cannot be opened ({error}); give another --file",
+            file.display(),
+            path.display()
+        )
+    })?;
     let until = Instant::now() + LOCKED_WITHIN;
     // Any other error is that of a file system without locks.
     while let Err(TryLockError::WouldBlock) = locked.try_lock() {
