@@ -18,6 +18,7 @@ mod events;
 pub mod fixture;
 mod postgres_copy;
 pub mod problem;
+pub mod programs;
 mod proxied;
 pub mod random_rows;
 pub mod raw;
@@ -38,12 +39,13 @@ pub use fixture::{
 };
 pub use postgres_copy::{Copier, TABLE_NUMBERS, tables};
 pub use problem::{Problem, assert_problem, read_body};
+pub use programs::is_here;
 pub use proxied::ProxiedServer;
 pub use rpc::{Call, Rpc, assert_refused};
 pub use shared::Shared;
 pub use targets::{bases, filtered, lists};
 pub use web_socket::{HANDSHAKE, WebSocket};
-pub use zip::{Member, assert_read_by_programs, is_here, members};
+pub use zip::{Member, assert_read_by_programs, members};
 
 /// Switches the edge's answer cache off, for tests of the services behind it.
 pub const NO_CACHE: (&str, &str) = ("MESH_EDGE_CACHE_BYTES", "0");

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
 use async_zip::{
     base::read1::{ZipOptions, seek::ZipArchiveReader},
@@ -11,7 +11,10 @@ use async_zip::{
 };
 use futures_util::{AsyncReadExt, io::Cursor};
 
-use crate::say;
+use crate::{
+    programs::{is_here, run},
+    say,
+};
 
 /// A member of a ZIP: name and content.
 pub type Member = (String, Vec<u8>);
@@ -67,26 +70,3 @@ pub fn assert_read_by_programs(what: &str, zips: &[(&[u8], &[Member])]) {
 }
 
 const PYTHON: &str = include_str!("zip_members.py");
-
-/// Whether a program is installed on this machine.
-pub fn is_here(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
-}
-
-/// Runs a program, if it is installed, and returns its output.
-pub fn run(program: &str, arguments: &[&str]) -> Option<String> {
-    is_here(program).then(|| output(Command::new(program).args(arguments)))
-}
-
-/// Runs a program and returns its output.
-///
-/// # Panics
-/// When it fails, or is not installed.
-pub fn output(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let [said, complaint] =
-        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert!(output.status.success(), "{command:?}: {said}\n{complaint}");
-    said
-}

@@ -11,7 +11,7 @@ use std::{
 
 use mesh_launcher::servers::{TlsFiles, free_port};
 use mesh_testbed::{Mesh, certify, retry};
-use mesh_tests::{MeshClient, SEALED, fixture, say, zip};
+use mesh_tests::{MeshClient, SEALED, fixture, is_here, say};
 use prost_reflect::prost::Message as _;
 use proto_msgs::v2::WatchRequest;
 use tempfile::TempDir;
@@ -143,7 +143,7 @@ fn frame(folder: &Path, message: &[u8]) -> PathBuf {
 }
 
 async fn passes_everything_on(program: &str) {
-    if let Some(lacks) = [program, "curl"].into_iter().find(|program| !zip::is_here(program)) {
+    if let Some(lacks) = [program, "curl"].into_iter().find(|program| !is_here(program)) {
         say(&format!("skipped: {program} in front of a mesh, because there is no {lacks}"));
         return;
     }
@@ -211,7 +211,7 @@ async fn answered(mesh: &Mesh) -> u64 {
 
 #[tokio::test]
 async fn a_cache_asks_once_for_all_clients() {
-    if let Some(lacks) = ["nginx", "curl"].into_iter().find(|program| !zip::is_here(program)) {
+    if let Some(lacks) = ["nginx", "curl"].into_iter().find(|program| !is_here(program)) {
         say(&format!("skipped: a cache in front of a mesh, because there is no {lacks}"));
         return;
     }

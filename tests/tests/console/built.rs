@@ -8,7 +8,7 @@ use std::{
 };
 
 use mesh_testbed::assert_generated;
-use mesh_tests::{MeshClient, say, zip::output};
+use mesh_tests::{MeshClient, programs::output, say};
 
 fn console() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../services/edge/console")

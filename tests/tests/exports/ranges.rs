@@ -8,7 +8,7 @@ use std::fs;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use mesh_tests::{assert_problem, env_number, is_here, members, say, zip::run};
+use mesh_tests::{assert_problem, env_number, is_here, members, programs::run, say};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use super::{HandmadeMesh, HandmadeSegments, Plan, expected, noise, *};

@@ -4,10 +4,7 @@
 use std::{fs, path::Path, process::Command};
 
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::{
-    Copier, MeshClient, fixture, say,
-    zip::{self, output},
-};
+use mesh_tests::{Copier, MeshClient, fixture, is_here, programs::output, say, zip};
 use serde_json::Value;
 
 use super::handmade::{CHAIN, HandmadeSegments, Plan};
@@ -76,7 +73,7 @@ async fn download(folder: &Path, gateway: &str) {
         shell
     };
     output(&mut shell(&blocks[0]));
-    if zip::is_here("unzip") {
+    if is_here("unzip") {
         output(&mut shell(&blocks[1]));
         return;
     }
@@ -156,7 +153,7 @@ fn in_python(folder: &Path, (tool, language, reading): (&str, &str, &str)) -> Op
 
 /// What the recipe for PostgreSQL makes in an empty database; `None` without psql.
 async fn in_postgres(folder: &Path) -> Option<Value> {
-    if !zip::is_here("psql") {
+    if !is_here("psql") {
         say("skipped: the recipe for PostgreSQL, because there is no psql");
         return None;
     }
@@ -180,7 +177,7 @@ async fn in_postgres(folder: &Path) -> Option<Value> {
 
 #[tokio::test]
 async fn every_recipe_makes_what_the_gateways_own_tables_hold() {
-    if !zip::is_here("curl") {
+    if !is_here("curl") {
         say("skipped: the recipes of docs/recipes.md, because there is no curl");
         return;
     }

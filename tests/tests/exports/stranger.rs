@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use mesh_tests::{is_here, say, zip};
+use mesh_tests::{is_here, programs, say};
 
 use super::handmade::{HandmadeSegments, Plan};
 
@@ -41,7 +41,7 @@ async fn the_documented_program_splices_what_the_gateway_serves() {
         let mut python = Command::new("python3");
         python.arg(&script).arg(served.segments.folder.path());
         python.args(["trades", &from.to_string(), &to.to_string()]);
-        zip::output(python.arg(&spliced));
+        programs::output(python.arg(&spliced));
         assert!(fs::read(&spliced).unwrap() == answer.body, "{from}-{to}: other bytes");
     }
 }

@@ -1,4 +1,5 @@
-//! Normal clients next to misbehaving ones: none of their requests may fail.
+//! Clients that send requests in the background, beside misbehaving clients or failing servers: none of their requests may
+//! fail.
 
 use std::sync::{
     Arc,

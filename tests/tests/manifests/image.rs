@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use mesh_tests::zip::output;
+use mesh_tests::programs::output;
 
 use crate::manifests::{path, read};
 
