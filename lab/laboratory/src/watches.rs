@@ -31,6 +31,7 @@ use crate::{
 pub(crate) const PER_ADDRESS: usize = 500;
 pub(crate) const OPENED_AT_ONCE: usize = 64;
 
+/// The time between two blocks.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// A height, and when it was committed or received.

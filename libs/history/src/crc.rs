@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    /// Which ignores the checksum of a piece without bytes.
+    /// `crc32fast` ignores the second checksum if its length is 0; lengths here are at least 1.
     #[test]
     fn checksums_are_joined_as_by_another_implementation() {
         let mut rng = SmallRng::seed_from_u64(2);

@@ -26,6 +26,7 @@ pub(crate) const ASSETS: &[Asset] = &[
     Asset { name: "Votes", symbol: "VOTE", decimals: 18 },
 ];
 
+/// Number of the staking asset in [`ASSETS`].
 pub(crate) const VOTE: u8 = 3;
 
 /// Converts whole units of an asset into its smallest unit.

@@ -98,6 +98,7 @@ pub(crate) struct Market {
     pub(crate) positions: BTreeMap<u16, Position>,
     /// The party that is being closed out.
     pub(crate) victim: Option<u16>,
+    /// Liquidity provisions by party.
     pub(crate) provisions: BTreeMap<u16, Provision>,
     /// Size traded recently, decayed by a tenth with each row of market data.
     pub(crate) traded: i64,
@@ -288,6 +289,7 @@ fn reached_times(previous: State, next: State) -> &'static [&'static str] {
     }
 }
 
+/// Blocks of an interruption.
 fn suspension(plan: &Plan) -> u64 {
     ((plan.blocks / 5).max(20) / 60).max(3)
 }

@@ -1,5 +1,5 @@
 //! Compares sides - servers, chains of servers or programs - in alternating rounds, so that other load on the
-//! machine affects all of them.
+//! machine affects all of them. Results are medians over the rounds of a side, and the cost in each process.
 
 use futures_util::future::LocalBoxFuture;
 use mesh::failure::Failure;

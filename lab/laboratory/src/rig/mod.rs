@@ -1,4 +1,5 @@
-//! `mesh rig`: long drills. A seed decides every random choice.
+//! `mesh rig`: long drills. A seed decides every random choice. A drill prints a table of figures and whether each bar
+//! holds, and can write both as JSON.
 
 pub(crate) mod args;
 mod chaos;

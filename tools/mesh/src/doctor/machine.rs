@@ -20,6 +20,7 @@ use super::{
 
 /// Free bytes below which the state is wrong: the database alone stores up to 2 GB of write-ahead log.
 const DISK_AT_LEAST: u64 = 500 << 20;
+/// Free bytes below which there is a warning.
 const DISK_ENOUGH: u64 = 5 << 30;
 
 /// The database server: of the version that made the home's data, else the newest.

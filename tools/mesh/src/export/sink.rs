@@ -28,7 +28,9 @@ const READ_BYTES: usize = 1 << 20;
 pub(super) struct Sink {
     /// The unfinished file; `None` is standard output.
     part: Option<Part>,
+    /// Number of bytes written so far.
     pub(super) position: u64,
+    /// Their checksum.
     pub(super) crc32c: u32,
 }
 

@@ -16,6 +16,7 @@ use crate::{
     keys::followed,
 };
 
+/// Limit of the length of a key file, bytes.
 const LONGEST_FILE: u64 = 4096;
 
 #[derive(Deserialize, Serialize)]
