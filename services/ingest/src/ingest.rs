@@ -81,9 +81,11 @@ pub(crate) struct Ingest {
 
 /// What the next block waits for.
 struct Waiting {
-    why: String,
+    /// The newest stored block meanwhile.
+    head: Option<u64>,
     since: Instant,
-    is_logged: bool,
+    /// The last cause in the log, up to its first digit: heights and times change with every block.
+    logged: Option<String>,
 }
 
 /// A block between the node and the store.
@@ -195,24 +197,24 @@ impl Ingest {
         };
     }
 
-    /// Logs what has been waited for for a while, and that it is over.
+    /// Logs what has been waited for for a while, and that it is over. A transaction that fails is tried again after a read
+    /// that succeeds, so that one moment without a cause ends nothing.
     fn log_waiting(&mut self) {
-        let why = self.order.waits_for().err();
-        // Heights and times in the texts change with every block.
-        let words = |why: &str| why.split(|letter: char| letter.is_ascii_digit()).next().map(str::to_owned);
-        match (&mut self.waiting, why) {
-            (Some(waiting), Some(why)) if words(&waiting.why) == words(&why) => {
-                if !waiting.is_logged && waiting.since.elapsed() >= WAITED {
-                    waiting.is_logged = true;
-                    tracing::warn!("no block is stored: {why}");
-                }
-            }
-            (waiting, Some(why)) => *waiting = Some(Waiting { why, since: Instant::now(), is_logged: false }),
-            (waiting, None) => {
-                if waiting.take().is_some_and(|waiting| waiting.is_logged) {
-                    tracing::info!("nothing is missing any more");
-                }
-            }
+        let head = self.head.as_ref().map(|head| head.height);
+        let (store, node) = self.order.heights();
+        let why = self.order.waits_for();
+        let is_over = |waiting: &mut Waiting| waiting.head != head || why.is_ok() && store >= node;
+        if self.waiting.take_if(is_over).is_some_and(|waiting| waiting.logged.is_some()) {
+            tracing::info!("nothing is missing any more");
+        }
+        let Err(why) = why else { return };
+        let waiting =
+            self.waiting.get_or_insert_with(|| Waiting { head, since: Instant::now(), logged: None });
+        let words = why.split(|letter: char| letter.is_ascii_digit()).next();
+        if waiting.since.elapsed() >= WAITED && waiting.logged.as_deref() != words {
+            tracing::warn!("no block is stored: {why}");
+            // Causes that alternate are logged every few seconds.
+            (waiting.since, waiting.logged) = (Instant::now(), words.map(str::to_owned));
         }
     }
 
