@@ -115,11 +115,10 @@ impl SegmentStore {
         if size <= PIECE as u64 {
             let whole = PutPayload::from(piece(&mut file).await?);
             let put = || self.objects.put_opts(&path, whole.clone(), PutMode::Create.into());
-            let stored = self.within(&path, PUBLISH_DEADLINE, put()).await;
-            // The store may refuse one of several puts at once by the answer that it gives when there is an object.
-            let is_refused = matches!(stored, Err(HistoryError::Exists { .. }))
-                && matches!(self.head(name).await, Err(HistoryError::Gone { .. }));
-            let stored = if is_refused { self.within(&path, PUBLISH_DEADLINE, put()).await } else { stored };
+            let mut stored = self.within(&path, PUBLISH_DEADLINE, put()).await;
+            if self.is_contended(name, &stored).await {
+                stored = self.within(&path, PUBLISH_DEADLINE, put()).await;
+            }
             return stored.map(drop);
         }
         // Checked before the bytes are sent, to save the upload; the renaming checks it atomically.
@@ -136,12 +135,22 @@ impl SegmentStore {
             let _ = self.within(&staged, CALL_DEADLINE, upload.abort()).await;
             return Err(error);
         }
-        let rename = self.objects.rename_if_not_exists(&staged, &path);
-        let renamed = self.within(&path, PUBLISH_DEADLINE, rename).await;
+        let rename = || self.objects.rename_if_not_exists(&staged, &path);
+        let mut renamed = self.within(&path, PUBLISH_DEADLINE, rename()).await;
+        if self.is_contended(name, &renamed).await {
+            renamed = self.within(&path, PUBLISH_DEADLINE, rename()).await;
+        }
         if renamed.is_err() {
             let _ = self.within(&staged, CALL_DEADLINE, self.objects.delete(&staged)).await;
         }
         renamed
+    }
+
+    /// Whether there is no object after a conflict: the store may refuse one of several writers at once by the answer that
+    /// it gives when there is one.
+    async fn is_contended<T: Sync>(&self, name: &SegmentName, stored: &Result<T, HistoryError>) -> bool {
+        matches!(stored, Err(HistoryError::Exists { .. }))
+            && matches!(self.head(name).await, Err(HistoryError::Gone { .. }))
     }
 
     async fn send(
