@@ -11,6 +11,7 @@ DECLARE
     reader text;
     ours regclass;
     lock_function regprocedure;
+    owner name;
     is_used boolean := false;
 BEGIN
     FOR reader IN SELECT rolname FROM pg_roles WHERE rolname IN ('query', 'node-info', 'export', 'ingest') ORDER BY 1 LOOP
@@ -47,6 +48,13 @@ BEGIN
             SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ '^pg_(try_)?advisory_'
         LOOP
             EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', lock_function);
+            -- Owners migrate, load and seal, also when a superuser has migrated once.
+            FOR owner IN
+                SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = current_database()
+                UNION SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'public.blocks'::regclass
+            LOOP
+                EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', lock_function, owner);
+            END LOOP;
         END LOOP;
         -- The lock of sealing.
         IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'export') THEN
