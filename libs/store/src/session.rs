@@ -6,12 +6,15 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use mesh_problem::error_chain;
 use tokio::time::timeout;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, config::LoadBalanceHosts};
 
 use crate::{address::Address, error::StoreError};
 
 /// Timeout of a connection attempt, unless the URL sets another.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Timeout of one of several attempts that begin at random hosts.
+const SHORT_ATTEMPT: Duration = Duration::from_secs(3);
 
 /// Ends the time limits of role and database. They are made for requests; migrations and loads take longer.
 pub const NO_TIMEOUTS: &str = "-c statement_timeout=0 -c lock_timeout=0 -c idle_session_timeout=0 \
@@ -71,7 +74,17 @@ async fn try_connect(url: &str, purpose: &str, settings: &str) -> Result<Client,
     // The driver's timeout ends with the connection to a host: who accepts it may never answer.
     let per_host = config.get_connect_timeout().map_or(CONNECT_TIMEOUT, |timeout| *timeout);
     let hosts = u32::try_from(config.get_hosts().len().max(1)).unwrap_or(u32::MAX);
-    let connected = timeout(per_host.saturating_mul(2).saturating_mul(hosts), config.connect(tls)).await;
+    let whole = per_host.saturating_mul(2).saturating_mul(hosts);
+    // Each attempt may begin at another host: one that hangs takes the time of one attempt only.
+    let one = if config.get_load_balance_hosts() == LoadBalanceHosts::Random { SHORT_ATTEMPT } else { whole };
+    let connecting = async {
+        loop {
+            if let Ok(connected) = timeout(one, config.connect(tls.clone())).await {
+                break connected;
+            }
+        }
+    };
+    let connected = timeout(whole, connecting).await;
     let connected = connected.map_err(|_| StoreError::Silent { step: "connecting" })?;
     let (client, connection) = connected.map_err(|source| StoreError::Connect { source })?;
     tokio::spawn(async move {
