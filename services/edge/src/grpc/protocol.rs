@@ -9,7 +9,7 @@ use hyper::body::Frame;
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use tonic::Status;
 
-use crate::decode::body::too_large;
+use crate::decode::{body::too_large, quote};
 
 pub(crate) const GRPC_STATUS: &str = "grpc-status";
 pub(super) const GRPC_ENCODING: &str = "grpc-encoding";
@@ -109,7 +109,7 @@ const MAX_DIGITS: usize = 8;
 pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Problem> {
     let Some(value) = headers.get(GRPC_TIMEOUT) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
-    let malformed = || Problem::invalid(MALFORMED, "grpc-timeout is malformed").with_inner(text);
+    let malformed = || Problem::invalid(MALFORMED, "grpc-timeout is malformed").with_inner(quote(text));
     parse_timeout(text).map(Some).ok_or_else(malformed)
 }
 

@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::{
     coding::{Control, Data, OpCode},
 };
 
-use crate::watch::event::Emission;
+use crate::{decode::quote, watch::event::Emission};
 
 /// Longest id, characters.
 const MAX_ID: usize = 64;
@@ -69,7 +69,7 @@ pub(super) fn read(text: &str) -> Result<(Id, Command), (Id, Problem)> {
         let id = serde_json::from_str(text).ok().filter(|OnlyId { id }| is_id(id));
         let id = id.map_or_else(Id::none, |OnlyId { id }| Id::new(&id));
         let (id, problem) = malformed(&id, FORM);
-        (id, problem.with_inner(error.to_string()))
+        (id, problem.with_inner(quote(&error.to_string())))
     })?;
     if !is_id(&members.id) {
         return Err(malformed(&Id::none(), "id must have 1 to 64 characters"));
