@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
-use std::{fs, path::Path};
+use std::fs;
 
 use async_zip::{
     base::read1::{ZipOptions, seek::ZipArchiveReader},

@@ -82,7 +82,8 @@ impl ChunkConnection {
         Ok(Self { client, prefix, streams })
     }
 
-    /// Registers a stream of a workload. Permissions let no other workload send to its subjects.
+    /// Registers a stream of a workload. Permissions let no other workload send to its subjects, and none can guess its random
+    /// number.
     pub(super) fn register(&self, workload: &str) -> StreamInbox {
         let (sender, messages) = mpsc::channel(INBOX_CAPACITY);
         let outstanding = Arc::<AtomicU64>::default();
