@@ -25,6 +25,7 @@ pub mod raw;
 pub mod rpc;
 mod shared;
 mod targets;
+mod traffic;
 mod web_socket;
 pub mod zip;
 
@@ -44,6 +45,7 @@ pub use proxied::ProxiedServer;
 pub use rpc::{Call, Rpc, assert_refused};
 pub use shared::Shared;
 pub use targets::{bases, filtered, lists};
+pub use traffic::Traffic;
 pub use web_socket::{HANDSHAKE, WebSocket};
 pub use zip::{Member, assert_read_by_programs, members};
 

@@ -9,12 +9,9 @@ use std::{
 };
 
 use mesh_testbed::{Mesh, Network, Service, Signal, eventually};
-use mesh_tests::{MeshClient, NO_CACHE};
+use mesh_tests::{MeshClient, NO_CACHE, Traffic};
 
-use crate::{
-    bus::checks::{answers_everything, database, download},
-    http_hardening::traffic::Traffic,
-};
+use crate::bus::checks::{answers_everything, database, download};
 
 /// What the clients read.
 const PATHS: [&str; 2] = ["/accounts", "/api/v2/delegations"];

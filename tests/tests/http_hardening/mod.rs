@@ -6,7 +6,6 @@ mod http2;
 mod sizes;
 mod smuggling;
 mod timeouts;
-pub(crate) mod traffic;
 
 use mesh_tests::raw::{TIME_LIMIT, answer, answer_to, begin, connect, rest, send};
 

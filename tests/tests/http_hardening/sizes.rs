@@ -1,10 +1,10 @@
 //! Oversized requests (contract section 7) are refused with 413, 414 or 431, and those just within the limits
 //! are answered; normal clients are not affected.
 
-use mesh_tests::{MeshClient, assert_problem};
+use mesh_tests::{MeshClient, Traffic, assert_problem};
 use serde_json::{Value, json};
 
-use crate::http_hardening::{answer_to, traffic::Traffic};
+use crate::http_hardening::answer_to;
 
 /// Greatest body, URL and header block, bytes; most headers.
 const MAX_BODY_BYTES: usize = 2 << 20;

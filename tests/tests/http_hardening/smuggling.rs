@@ -1,9 +1,9 @@
 //! Requests whose end or host two servers may understand differently: refused with 400 and closed, alone and
 //! after a valid request.
 
-use mesh_tests::MeshClient;
+use mesh_tests::{MeshClient, Traffic};
 
-use crate::http_hardening::{VALID_REQUEST, answer, begin, connect, rest, traffic::Traffic};
+use crate::http_hardening::{VALID_REQUEST, answer, begin, connect, rest};
 
 /// The smuggled request, which must never be answered.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";

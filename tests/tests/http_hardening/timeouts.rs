@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use mesh_testbed::Mesh;
-use mesh_tests::{MeshClient, assert_problem};
+use mesh_tests::{MeshClient, Traffic, assert_problem};
 use tokio::time::{Instant, interval, timeout};
 
-use crate::http_hardening::{VALID_REQUEST, answer, begin, connect, rest, send, traffic::Traffic};
+use crate::http_hardening::{VALID_REQUEST, answer, begin, connect, rest, send};
 
 /// Configured timeout of a head, and between two pieces of a body.
 const TIMEOUT: Duration = Duration::from_secs(1);

@@ -6,13 +6,15 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use mesh_tests::MeshClient;
 use tokio::task::JoinHandle;
+
+use crate::MeshClient;
 
 const READS: [&str; 3] = ["/accounts", "/api/v2/delegations", "/blockchain/height"];
 
 /// Normal clients that send requests in the background.
-pub(crate) struct Traffic {
+#[derive(Debug)]
+pub struct Traffic {
     stop: Arc<AtomicBool>,
     /// Requests answered so far, of all clients.
     answered: Arc<AtomicU64>,
@@ -20,12 +22,13 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    pub(crate) fn start(mesh_client: &MeshClient) -> Self {
+    /// Starts a client for each of three reads.
+    pub fn start(mesh_client: &MeshClient) -> Self {
         Self::of(READS.map(|path| (mesh_client.clone(), path)))
     }
 
     /// Starts these clients, each of which requests its path repeatedly.
-    pub(crate) fn of(clients: impl IntoIterator<Item = (MeshClient, &'static str)>) -> Self {
+    pub fn of(clients: impl IntoIterator<Item = (MeshClient, &'static str)>) -> Self {
         let (stop, all) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let client = |(mesh_client, path): (MeshClient, &'static str)| {
             let (stop, all) = (Arc::clone(&stop), Arc::clone(&all));
@@ -51,12 +54,15 @@ impl Traffic {
     }
 
     /// Number of requests answered so far.
-    pub(crate) fn answered(&self) -> u64 {
+    pub fn answered(&self) -> u64 {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Stops the clients; asserts that all their requests succeeded.
-    pub(crate) async fn end(self) {
+    /// Stops the clients.
+    ///
+    /// # Panics
+    /// When one of their requests failed.
+    pub async fn end(self) {
         self.stop.store(true, Ordering::Relaxed);
         for client in self.clients {
             let (answered, faults) = client.await.expect("a client does not panic");
