@@ -34,6 +34,11 @@ fn done(action: &Action, head: &mut u64) -> Event {
     }
 }
 
+/// The reply of a decoder that cannot decode a block.
+fn undecodable(height: u64, ticket: Ticket) -> Event {
+    Event::NotDecoded(height, ticket, NotDecoded::Never(Reason::Decode, "unknown event".to_owned()))
+}
+
 /// As after a state sync, or when one of several nodes behind an address is late.
 #[test]
 fn a_node_without_a_block_that_its_status_names_is_reported() {
@@ -68,10 +73,7 @@ fn blocks_above_a_halted_one_are_decoded_again() {
         let now = Duration::from_secs(second);
         while let Some(action) = order.next(now) {
             let event = match action {
-                Action::Decode(12, ticket) if second < 10 => {
-                    let error = NotDecoded::Never(Reason::Decode, "unknown event".to_owned());
-                    Event::NotDecoded(12, ticket, error)
-                }
+                Action::Decode(12, ticket) if second < 10 => undecodable(12, ticket),
                 Action::Decode(height, ticket) => {
                     decoded.push((height, second >= 10));
                     Event::Decoded(height, ticket, 1)
@@ -94,10 +96,7 @@ fn a_halt_says_what_keeps_its_block_from_being_tried_again() {
         let now = Duration::from_secs(second);
         while let Some(action) = order.next(now) {
             let event = match action {
-                Action::Decode(12, ticket) if second < 10 => {
-                    let error = NotDecoded::Never(Reason::Decode, "unknown event".to_owned());
-                    Event::NotDecoded(12, ticket, error)
-                }
+                Action::Decode(12, ticket) if second < 10 => undecodable(12, ticket),
                 Action::Decode(12, ticket) => {
                     Event::NotDecoded(12, ticket, NotDecoded::Unavailable("no decoder".to_owned()))
                 }
