@@ -192,7 +192,7 @@ impl Bus {
         subjects::cancel(&self.shared.config.prefix, workload)
     }
 
-    /// Tells the replicas of a target that nobody waits for the reply to this subject any more. Does not wait.
+    /// Cancels the request to a target whose reply goes to this subject. Does not wait.
     pub(crate) fn cancel(&self, target: &Target, reply_to: String) {
         let (client, subject) = (self.shared.client.clone(), target.cancel_subject.clone());
         if let Ok(runtime) = Handle::try_current() {
