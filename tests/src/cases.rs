@@ -115,7 +115,8 @@ pub struct Expected {
     pub headers: BTreeMap<String, Option<String>>,
     /// The whole body.
     pub body: Option<Value>,
-    /// A part of the body: members that are not named may have any value.
+    /// A part of the body: members that are not named may have any value. That an error has the contract's form is
+    /// checked in any case.
     pub has: Option<Value>,
 }
 

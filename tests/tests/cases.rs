@@ -11,10 +11,15 @@ use mesh_tests::{
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use proto_msgs::{Contract, Format, Method, OperationInfo};
 
-/// The first difference between an answer and the expected one.
+/// The first difference between an answer and the expected one, or between an error and the contract's form of errors.
 fn complaint(expected: &Expected, answer: &Answer) -> Option<String> {
     if answer.status != expected.status {
         return Some(format!("the status is {}", answer.status));
+    }
+    if answer.status >= 400
+        && let Err(complaint) = problem::read(answer)
+    {
+        return Some(complaint);
     }
     for (name, value) in &expected.headers {
         if answer.header(name) != value.as_deref() {
