@@ -83,7 +83,7 @@ async fn a_watch_after_a_height_begins_with_the_next_block() {
 
 #[tokio::test]
 async fn a_refused_frame_has_the_error_of_the_plain_read_and_the_connection_goes_on() {
-    let (_database, _mesh, client) = start(&[]).await;
+    let client = MeshClient::fixture().await;
     let mut socket = open(&client).await;
     let at_block = format!("{LIMITS}?atBlock=1");
     for path in ["/nowhere", "/api/v2/withdrawal/zz", "/api/v2/candle?pagination.first=0&candleId=x"] {
@@ -245,9 +245,9 @@ async fn a_handshake_is_checked() {
 
 #[tokio::test]
 async fn frames_before_the_answer_to_the_handshake_are_refused() {
-    let (_database, mesh, _client) = start(&[]).await;
+    let client = MeshClient::fixture().await;
     for early in [&b"\x81\x80\0\0\0\0"[..], b"GET /limits HTTP/1.1\r\nHost: x\r\n\r\n"] {
-        let mut connection = raw::connect(&mesh.url()).await;
+        let mut connection = raw::connect(client.url()).await;
         connection.send(&[HANDSHAKE.as_bytes(), early].concat()).await.unwrap();
         assert_problem(&raw::answer(&mut connection).await, 400, 3, 10_015);
     }
@@ -255,9 +255,9 @@ async fn frames_before_the_answer_to_the_handshake_are_refused() {
 
 #[tokio::test]
 async fn a_handshake_after_a_plain_request_of_the_same_connection_is_answered() {
-    let (_database, mesh, _client) = start(&[]).await;
     let plain = format!("GET {LIMITS} HTTP/1.1\r\nHost: x\r\n\r\n");
-    let mut connection = raw::begin(&mesh.url(), &format!("{plain}{plain}{HANDSHAKE}")).await;
+    let (client, requests) = (MeshClient::fixture().await, format!("{plain}{plain}{HANDSHAKE}"));
+    let mut connection = raw::begin(client.url(), &requests).await;
     for _ in 0..2 {
         assert_eq!(raw::answer(&mut connection).await.status, 200);
     }

@@ -1,9 +1,7 @@
 //! Frames of a WebSocket that no proper client sends, byte by byte: what RFC 6455 forbids closes with its code.
 
-use mesh_testbed::{Mesh, http1::Connection};
-use mesh_tests::{HANDSHAKE, raw};
-
-use super::start;
+use mesh_testbed::http1::Connection;
+use mesh_tests::{HANDSHAKE, MeshClient, raw};
 
 /// A masked frame: the first byte, and the payload.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
@@ -25,15 +23,15 @@ const TEXT: u8 = 0x81;
 const PING: u8 = 0x89;
 const CLOSE: u8 = 0x88;
 
-async fn open(mesh: &Mesh) -> Connection {
-    let mut connection = raw::begin(&mesh.url(), HANDSHAKE).await;
+async fn open(client: &MeshClient) -> Connection {
+    let mut connection = raw::begin(client.url(), HANDSHAKE).await;
     assert_eq!(connection.head().await.unwrap().unwrap().0.status, 101);
     connection
 }
 
 /// All bytes of the edge in answer to these, until it closes.
-async fn answer_to(mesh: &Mesh, bytes: &[u8]) -> Vec<u8> {
-    let mut connection = open(mesh).await;
+async fn answer_to(client: &MeshClient, bytes: &[u8]) -> Vec<u8> {
+    let mut connection = open(client).await;
     connection.send(bytes).await.unwrap();
     raw::rest(&mut connection).await
 }
@@ -48,7 +46,7 @@ fn code(answer: &[u8]) -> u16 {
 
 #[tokio::test]
 async fn what_the_protocol_forbids_closes_with_its_code() {
-    let (_database, mesh, _client) = start(&[]).await;
+    let client = MeshClient::fixture().await;
     let long = frame(PING, &[0; 126]);
     for (bytes, expected) in [
         (b"\x81\x02{}".to_vec(), 1002), // unmasked
@@ -71,24 +69,24 @@ async fn what_the_protocol_forbids_closes_with_its_code() {
         ([frame(0x01, &[b' '; 16 << 10]), frame(0x80, b" ")].concat(), 1009),
         (b"\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff\0\0\0\0".to_vec(), 1009),
     ] {
-        let answer = answer_to(&mesh, &bytes).await;
+        let answer = answer_to(&client, &bytes).await;
         assert_eq!(code(&answer), expected, "{}", bytes[..bytes.len().min(20)].escape_ascii());
     }
 }
 
 #[tokio::test]
 async fn a_close_is_answered_with_its_code() {
-    let (_database, mesh, _client) = start(&[]).await;
-    assert_eq!(answer_to(&mesh, &frame(CLOSE, b"")).await, [CLOSE, 0]);
-    assert_eq!(answer_to(&mesh, &frame(CLOSE, b"\x03\xe8bye")).await, b"\x88\x05\x03\xe8bye");
+    let client = MeshClient::fixture().await;
+    assert_eq!(answer_to(&client, &frame(CLOSE, b"")).await, [CLOSE, 0]);
+    assert_eq!(answer_to(&client, &frame(CLOSE, b"\x03\xe8bye")).await, b"\x88\x05\x03\xe8bye");
     // Nothing after it is read.
     let bytes = [frame(CLOSE, b"\x0f\xa0"), frame(TEXT, b"{}")].concat();
-    assert_eq!(answer_to(&mesh, &bytes).await, b"\x88\x02\x0f\xa0");
+    assert_eq!(answer_to(&client, &bytes).await, b"\x88\x02\x0f\xa0");
 }
 
 #[tokio::test]
 async fn a_text_comes_in_fragments_with_pings_between_and_byte_by_byte() {
-    let (_database, mesh, _client) = start(&[]).await;
+    let client = MeshClient::fixture().await;
     let text = r#"{"id":"é","unwatch":true}"#.as_bytes();
     // Within a character.
     let (one, two) = text.split_at(8);
@@ -103,7 +101,7 @@ async fn a_text_comes_in_fragments_with_pings_between_and_byte_by_byte() {
     ]
     .concat();
     for size in [1, 7, bytes.len()] {
-        let mut connection = open(&mesh).await;
+        let mut connection = open(&client).await;
         for piece in bytes.chunks(size) {
             connection.send(piece).await.unwrap();
         }
