@@ -1,16 +1,15 @@
 //! Access log lines of requests over HTTP/1.1, HTTP/2 and gRPC that are answered, refused, malformed,
 //! rejected for too many connections or aborted by the client.
 
-use std::{net::Ipv4Addr, time::Duration};
+use std::time::Duration;
 
-use mesh_testbed::{Answer, Mesh, TlsClient, http1::Connection};
+use mesh_testbed::{Answer, Mesh, TlsClient};
 use mesh_tests::{
     Call, MeshClient, Rpc, TableLock, WebSocket,
     access::{line, line_with, lines},
     assert_has, fixture, raw,
 };
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
 use crate::access_log::{logging_all, logging_errors};
 
@@ -137,26 +136,7 @@ async fn malformed_requests_are_logged_with_generated_ids() {
     assert!(!mesh.service("edge").log().contains("u@x"));
 }
 
-#[tokio::test]
-async fn a_rejected_connection_is_logged_with_the_id_of_its_answer() {
-    let (_database, mesh, _) =
-        fixture::start(|setup| setup.env("MESH_EDGE_CONNECTIONS", "2").env("MESH_EDGE_ACCESS_LOG", "errors"))
-            .await;
-    let from = Ipv4Addr::new(127, 0, 0, 9).into();
-    let mut open = Vec::new();
-    let answer = loop {
-        let mut connection = Connection::open_from(&mesh.url(), from).await.unwrap();
-        if let Ok(Ok(Some(answer))) = timeout(Duration::from_millis(200), connection.answer(false)).await {
-            break answer;
-        }
-        open.push(connection);
-        assert!(open.len() < 4, "there is room for all");
-    };
-    let line = line(&mesh, answer.header("x-request-id").unwrap()).await;
-    let because = "too many connections: address";
-    assert_has(&line, &json!({"status": 503, "client": "127.0.0.9", "because": because}));
-}
-
+/// That of a connection without TLS is tested in `limits/connections.rs`.
 #[tokio::test]
 async fn a_connection_that_is_rejected_before_its_handshake_is_logged_without_a_status() {
     let (_database, mesh, _) = fixture::start(|setup| {
@@ -210,15 +190,17 @@ async fn a_watch_that_its_client_leaves_is_no_error() {
     assert!(about.is_empty(), "{about:?}");
 }
 
-#[tokio::test]
-async fn the_access_log_is_off_by_default() {
-    let (_database, mesh, mesh_client) = fixture::start(|setup| setup).await;
-    mesh_client.get("/api/v2/delegations").await;
-    let id = mesh_client.get("/nowhere").await.header("x-request-id").unwrap().to_owned();
-    let refused = raw::answer_to(&mesh.url(), "GET /health HTTP/1.1\r\nHost: a b\r\n\r\n").await;
-    assert_eq!(refused.status, 400);
-    assert!(mesh.service("edge").stop().await.success());
-    let log = mesh.service("edge").log();
-    assert!(log.contains("\"message\":\"stopped\""), "the other lines are there: {log}");
-    assert!(!log.contains("edge::access") && !log.contains(&id), "{log}");
+#[test]
+fn the_access_log_is_off_by_default() {
+    fixture::exclusively(async |_, mesh| {
+        let mesh_client = MeshClient::new(mesh);
+        mesh_client.get("/api/v2/delegations").await;
+        let id = mesh_client.get("/nowhere").await.header("x-request-id").unwrap().to_owned();
+        let refused = raw::answer_to(&mesh.url(), "GET /health HTTP/1.1\r\nHost: a b\r\n\r\n").await;
+        assert_eq!(refused.status, 400);
+        assert!(mesh.service("edge").stop().await.success());
+        let log = mesh.service("edge").log();
+        assert!(log.contains("\"message\":\"stopped\""), "the other lines are there: {log}");
+        assert!(!log.contains("edge::access") && !log.contains(&id), "{log}");
+    });
 }

@@ -3,8 +3,11 @@
 use std::{fs, net::Ipv4Addr, path::PathBuf, time::Duration};
 
 use mesh_testbed::{Mesh, http1::Connection, retry};
-use mesh_tests::{MeshClient, assert_problem, fixture, link_with_edge_script, metric};
+use mesh_tests::{
+    MeshClient, access::line, assert_has, assert_problem, fixture, link_with_edge_script, metric,
+};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use serde_json::json;
 use tokio::time::timeout;
 
 const TIME_LIMIT: Duration = Duration::from_secs(20);
@@ -22,13 +25,14 @@ async fn send_request(connection: &mut Connection) -> Option<u16> {
     answer.ok().flatten().map(|answer| answer.status)
 }
 
-/// Asserts that a connection gets the 503 of a rejected one.
-async fn assert_rejected(mut connection: Connection) {
+/// Asserts that a connection gets the 503 of a rejected one; returns the request id of that.
+async fn assert_rejected(mut connection: Connection) -> String {
     let answer = timeout(TIME_LIMIT, connection.answer(false)).await.expect("it is told before its request");
     let answer = answer.unwrap().unwrap();
     assert_eq!(assert_problem(&answer, 503, 14, 10_000).message, "too many connections are open");
     assert_eq!((answer.header("retry-after"), answer.closes()), (Some("1"), true));
     assert_eq!(timeout(TIME_LIMIT, connection.rest()).await.expect("it is closed").unwrap(), b"");
+    answer.header("x-request-id").unwrap().to_owned()
 }
 
 /// Connects until a connection is not rejected.
@@ -43,14 +47,18 @@ async fn connect_until_served(mesh: &Mesh, from: u8) -> Connection {
 
 #[tokio::test]
 async fn connections_above_the_limit_get_503_and_one_address_cannot_take_all() {
-    let (_database, mesh, _) = fixture::start(|setup| setup.env("MESH_EDGE_CONNECTIONS", "8")).await;
+    let (_database, mesh, _) =
+        fixture::start(|setup| setup.env("MESH_EDGE_CONNECTIONS", "8").env("MESH_EDGE_ACCESS_LOG", "errors"))
+            .await;
     let mut greedy = Vec::new();
     for _ in 0..4 {
         let mut connection = connect(&mesh, 2).await;
         assert_eq!(send_request(&mut connection).await, Some(200));
         greedy.push(connection);
     }
-    assert_rejected(connect(&mesh, 2).await).await;
+    let line = line(&mesh, &assert_rejected(connect(&mesh, 2).await).await).await;
+    let because = "too many connections: address";
+    assert_has(&line, &json!({"status": 503, "client": "127.0.0.2", "because": because}));
     let mut others = Vec::new();
     for from in 3..7 {
         let mut connection = connect(&mesh, from).await;
