@@ -3,10 +3,11 @@
 use std::{fs, time::Duration};
 
 use mesh_testbed::{Authority, Database, EdgeTls, Mesh, TlsClient, certify, eventually};
-use mesh_tests::{Call, Rpc};
+use mesh_tests::{Call, Rpc, fixture};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
+    sync::OnceCell,
     time::{Instant, timeout},
 };
 
@@ -28,10 +29,19 @@ async fn presented(tls: &EdgeTls) -> Option<Vec<u8>> {
     Some(stream.get_ref().1.peer_certificates()?.first()?.to_vec())
 }
 
+/// The shared mesh over the fixture whose edge has TLS.
+pub(crate) async fn mesh() -> &'static Mesh {
+    static SHARED: OnceCell<(Database, Mesh)> = OnceCell::const_new();
+    let start = async || {
+        let (database, mesh, _) = fixture::start(|setup| setup.without(&["export"]).tls()).await;
+        (database, mesh)
+    };
+    &SHARED.get_or_init(start).await.1
+}
+
 #[tokio::test]
 async fn http1_and_http2_and_grpc_are_chosen_by_alpn() {
-    let database = Database::fresh().await;
-    let mesh = Mesh::configure(&database).tls().start().await;
+    let mesh = mesh().await;
     let tls = mesh.tls();
     for (offered, chosen) in [
         (&[][..], None),
@@ -46,15 +56,14 @@ async fn http1_and_http2_and_grpc_are_chosen_by_alpn() {
         assert_eq!(answer.contains("HTTP/1.1"), chosen != Some(b"h2"), "{answer:?}");
     }
     let call = Call::from_path("/api/v2/markets").unwrap();
-    Rpc::connect(&mesh).await.call(&call).await.unwrap();
+    Rpc::connect(mesh).await.call(&call).await.unwrap();
     let left = mesh.service("edge").metric("mesh_edge_tls_certificate_expiry_seconds").await;
     assert!(left > 3600.0, "{left} s");
 }
 
 #[tokio::test]
 async fn clients_without_tls_and_slow_ones_are_closed() {
-    let database = Database::fresh().await;
-    let mesh = Mesh::configure(&database).tls().start().await;
+    let mesh = mesh().await;
     let mut plain = TcpStream::connect(mesh.tls().http).await.unwrap();
     plain.write_all(format!("{LIMITS}\r\n").as_bytes()).await.unwrap();
     let mut answer = Vec::new();

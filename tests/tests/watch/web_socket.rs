@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use mesh_testbed::{Database, Mesh, TlsClient};
-use mesh_tests::{HANDSHAKE, MeshClient, WebSocket, assert_problem, fixture, metric, raw, read_body};
+use mesh_testbed::TlsClient;
+use mesh_tests::{HANDSHAKE, MeshClient, WebSocket, assert_problem, metric, raw, read_body};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -341,14 +341,13 @@ async fn a_client_that_reads_slowly_gets_the_newest_state_of_each_watch() {
 
 #[tokio::test]
 async fn it_works_over_tls() {
-    let database: Database = fixture::database().await;
-    let mesh = Mesh::configure(&database).without(&["export"]).tls().start().await;
+    let mesh = crate::tls::mesh().await;
     let tls = mesh.tls();
     for protocols in [&[][..], &[&b"http/1.1"[..]][..]] {
         let stream = TlsClient::connect(tls.http, &tls.files.ca, protocols).await.unwrap();
         let mut socket = WebSocket::over(stream, &[]).await.unwrap();
         socket.watch("a", LIMITS).await;
-        assert_eq!(socket.news().await["answer"], MeshClient::new(&mesh).get(LIMITS).await.json());
+        assert_eq!(socket.news().await["answer"], MeshClient::new(mesh).get(LIMITS).await.json());
         socket.close().await;
     }
 }
