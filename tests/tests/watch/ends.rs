@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use futures_util::future::join_all;
-use mesh_tests::{Events, MeshClient};
+use mesh_testbed::{DevNode, Mesh, Service};
+use mesh_tests::{Events, MeshClient, WebSocket, fixture};
 
-use super::{LIMITS, SetBack, assert_spread, start, withdrawal, write_block};
+use super::{LIMITS, assert_spread, start, web_socket::refusal, withdrawal, write_block};
 
 /// A read that follows the node.
 const INFO: &str = "/api/v2/info";
@@ -51,31 +52,39 @@ async fn a_watch_survives_that_the_services_behind_it_are_replaced() {
     }
 }
 
-/// The answer has no height of its own: it is the node's, which is announced once a second.
+/// The node of a test network that was reset is at a lower block. The answer has no height of its own: it is the node's,
+/// which is announced once a second.
 #[tokio::test]
-async fn a_client_that_comes_back_to_a_new_edge_gets_no_lower_height() {
-    let mut set_back = SetBack::start().await;
+async fn a_new_edge_gives_no_lower_height_and_a_node_that_was_set_back_ends_watches() {
+    let (before, after, database) = tokio::join!(DevNode::start(), DevNode::start(), fixture::database());
+    for _ in 0..5 {
+        before.block().await;
+    }
+    let prefix = format!("set-back-{:x}", rand::random::<u64>());
+    let mesh = Mesh::configure(&database).without(&["export", "query", "tx-relay"]);
+    let mut mesh = mesh.env("MESH_BUS_PREFIX", &prefix).env("MESH_NODE_URL", before.url()).start().await;
     for _ in 0..3 {
-        set_back.mesh.service_mut("edge").restart().await;
-        let client = MeshClient::new(&set_back.mesh);
+        mesh.service_mut("edge").restart().await;
+        let client = MeshClient::new(&mesh);
         let mut events = Events::open(&client, INFO, &[("last-event-id", "6")]).await.unwrap();
         let first = events.block().await.expect("a sign of life");
         assert_eq!(first.comment.as_deref(), Some("6"), "{first:?}");
     }
-}
 
-/// A test network that was reset: its node is at a lower block.
-#[tokio::test]
-async fn a_node_that_was_set_back_ends_watches_and_their_clients_begin_at_its_height() {
-    let set_back = SetBack::start().await;
-    let client = MeshClient::new(&set_back.mesh);
+    let client = MeshClient::new(&mesh);
     let mut events = Events::open(&client, INFO, &[]).await.unwrap();
     while events.event().await.id != Some(6) {
         events = Events::open(&client, INFO, &[]).await.unwrap();
     }
     let mut ahead = Events::open(&client, INFO, &[("last-event-id", "7")]).await.unwrap();
     assert_eq!(ahead.event().await.id, Some(6), "it counts as none");
-    let _other = set_back.follow_other_node().await;
+    let mut socket = WebSocket::open(client.url(), &[]).await.unwrap();
+    socket.watch("a", INFO).await;
+    assert_eq!(socket.news().await["height"], "6");
+
+    mesh.service("node-info").kill().await;
+    let other = Service::configure("node-info").database(&database).env("MESH_BUS_PREFIX", &prefix);
+    let _other = other.env("MESH_NODE_URL", after.url()).start().await;
     loop {
         let block = events.block().await.expect("the id is cleared before the end");
         if block.clears_id {
@@ -86,4 +95,14 @@ async fn a_node_that_was_set_back_ends_watches_and_their_clients_begin_at_its_he
     assert_eq!(events.block().await, None);
     let mut back = Events::open(&client, INFO, &[("last-event-id", "6")]).await.unwrap();
     assert_eq!(back.event().await.id, Some(1), "the current state");
+    let end = loop {
+        let frame = socket.news().await;
+        if frame["problem"].is_null() && frame["answer"].is_null() {
+            break frame;
+        }
+    };
+    assert_eq!(refusal(&end, "a").0, 14);
+    socket.watch("a", INFO).await;
+    let frame = socket.news().await;
+    assert!(frame["answer"].is_object() && frame["height"] == "1", "{frame}");
 }

@@ -11,7 +11,7 @@ mod web_socket_frames;
 
 use std::time::Duration;
 
-use mesh_testbed::{Database, DevNode, Mesh, Service};
+use mesh_testbed::{Database, Mesh};
 use mesh_tests::fixture;
 use tokio_postgres::Client;
 
@@ -52,35 +52,6 @@ fn assert_spread(mut ended_after: Vec<Duration>) {
 async fn write_trade(client: &Client, height: u64) {
     client.batch_execute(&limits::trades(1000 + height, 1000 + height)).await.unwrap();
     write_block(client, height, None).await;
-}
-
-/// A mesh that follows a node at block 6, and a node with one block.
-struct SetBack {
-    mesh: Mesh,
-    prefix: String,
-    database: Database,
-    _before: DevNode,
-    after: DevNode,
-}
-
-impl SetBack {
-    async fn start() -> Self {
-        let (before, after, database) = tokio::join!(DevNode::start(), DevNode::start(), fixture::database());
-        for _ in 0..5 {
-            before.block().await;
-        }
-        let prefix = format!("set-back-{:x}", rand::random::<u64>());
-        let mesh = Mesh::configure(&database).without(&["export", "query", "tx-relay"]);
-        let mesh = mesh.env("MESH_BUS_PREFIX", &prefix).env("MESH_NODE_URL", before.url()).start().await;
-        Self { mesh, prefix, database, _before: before, after }
-    }
-
-    /// Lets the mesh follow the other node.
-    async fn follow_other_node(&self) -> Service {
-        self.mesh.service("node-info").kill().await;
-        let other = Service::configure("node-info").database(&self.database);
-        other.env("MESH_BUS_PREFIX", &self.prefix).env("MESH_NODE_URL", self.after.url()).start().await
-    }
 }
 
 /// A mesh without export over its own fixture database.

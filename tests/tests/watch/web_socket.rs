@@ -8,7 +8,7 @@ use mesh_tests::{HANDSHAKE, MeshClient, WebSocket, assert_problem, metric, raw, 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{LIMITS, SetBack, assert_spread, limits::trades, start, withdrawal, write_block, write_trade};
+use super::{LIMITS, assert_spread, limits::trades, start, withdrawal, write_block, write_trade};
 
 async fn open(client: &MeshClient) -> WebSocket {
     WebSocket::open(client.url(), &[]).await.unwrap_or_else(|status| panic!("the answer is {status}"))
@@ -22,7 +22,7 @@ async fn assert_watch_is_answered(socket: &mut WebSocket) {
 
 /// Code and application number of the error of a frame with this id.
 #[track_caller]
-fn refusal(frame: &Value, id: &str) -> (i64, i64) {
+pub(super) fn refusal(frame: &Value, id: &str) -> (i64, i64) {
     assert_eq!((&frame["id"], frame.as_object().map(|frame| frame.len())), (&json!(id), Some(2)), "{frame}");
     let problem = read_body(&frame["error"]).unwrap_or_else(|wrong| panic!("{wrong}: {frame}"));
     (problem.code, problem.number)
@@ -350,29 +350,4 @@ async fn it_works_over_tls() {
         assert_eq!(socket.news().await["answer"], MeshClient::new(mesh).get(LIMITS).await.json());
         socket.close().await;
     }
-}
-
-/// A test network that was reset: its node is at a lower block.
-#[tokio::test]
-async fn a_node_that_was_set_back_ends_the_watch_with_an_error() {
-    const INFO: &str = "/api/v2/info";
-    let set_back = SetBack::start().await;
-    let mut socket = open(&MeshClient::new(&set_back.mesh)).await;
-    // Until the edge has been sent the node's height.
-    socket.watch("a", INFO).await;
-    while socket.news().await["height"] != "6" {
-        socket.send(r#"{"id":"a","unwatch":true}"#).await;
-        socket.watch("a", INFO).await;
-    }
-    let _other = set_back.follow_other_node().await;
-    let end = loop {
-        let frame = socket.news().await;
-        if frame["problem"].is_null() && frame["answer"].is_null() {
-            break frame;
-        }
-    };
-    assert_eq!(refusal(&end, "a").0, 14);
-    socket.watch("a", INFO).await;
-    let frame = socket.news().await;
-    assert!(frame["answer"].is_object() && frame["height"] == "1", "{frame}");
 }
