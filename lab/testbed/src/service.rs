@@ -123,11 +123,6 @@ impl Service {
         ServiceSetup { spec, bus: None }
     }
 
-    /// Starts a service with some variables.
-    pub async fn start(name: &str, env: &[(&str, &str)]) -> Self {
-        env.iter().fold(Self::configure(name), |setup, (name, value)| setup.env(*name, *value)).start().await
-    }
-
     /// The process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()

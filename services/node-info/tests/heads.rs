@@ -220,15 +220,6 @@ async fn a_hosted_node_is_followed_over_tls_with_its_password() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_no_node_is_a_wrong_configuration() {
-    let database = Database::fresh().await;
-    let starting = node_info(&database).env("MESH_NODE_URL", "tcp://node:26657").start();
-    let panic = tokio::spawn(starting).await.unwrap_err().into_panic();
-    let text = panic.downcast::<String>().unwrap();
-    assert!(text.contains("exit status: 64") && text.contains("MESH_NODE_URL"), "{text}");
-}
-
-#[tokio::test]
 async fn a_server_that_refuses_the_credentials_is_not_called_unreachable() {
     let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
     let credentials = folder.path().join("bus").to_string_lossy().into_owned();

@@ -1,6 +1,6 @@
 //! A bus with TLS. `MESH_TEST_NATS_TLS=1 cargo test -p mesh-tests` runs all other tests with TLS as well.
 
-use mesh_testbed::{Mesh, Network, Service};
+use mesh_testbed::{Mesh, Network};
 use mesh_tests::MeshClient;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -25,16 +25,4 @@ async fn a_mesh_works_over_tls_and_plain_connections_are_refused() {
     let _ = plain.read_to_end(&mut received).await;
     let received = String::from_utf8_lossy(&received);
     assert!(received.contains("\"tls_required\":true") && !received.contains("PONG"), "{received}");
-}
-
-#[tokio::test]
-async fn a_service_with_an_invalid_ca_file_names_it_and_exits() {
-    let wrong = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    for file in [wrong, "/there/is/no/such/file"] {
-        let started =
-            tokio::spawn(async move { Service::start("tx-relay", &[("MESH_BUS_TLS_CA", file)]).await });
-        let panic = started.await.expect_err("it cannot start").into_panic();
-        let message = panic.downcast::<String>().expect("the testbed says why");
-        assert!(message.contains("exit status: 64") && message.contains("MESH_BUS_TLS_CA"), "{message}");
-    }
 }

@@ -47,7 +47,10 @@ fn what_cannot_be_used_ends_the_start_and_an_occupied_address_is_no_mistake() {
     let occupied = occupied.local_addr().unwrap().to_string();
     for (name, value, code, expected) in [
         ("MESH_LOG", "a=debgu", 64, "wrong configuration: MESH_LOG cannot be read"),
+        ("MESH_BUS_TLS_CA", "Cargo.toml", 64, "MESH_BUS_TLS_CA has no certificate"),
+        ("MESH_BUS_TLS_CA", "/there/is/no/such/file", 64, "MESH_BUS_TLS_CA cannot be read"),
         ("MESH_NODE_URL", ",", 64, "MESH_NODE_URL cannot be read"),
+        ("MESH_NODE_URL", "tcp://node:26657", 64, "MESH_NODE_URL cannot be read"),
         ("MESH_NODE_URL", "http://999.1.1.1", 64, "MESH_NODE_URL: "),
         ("MESH_ADMIN_LISTEN", "192.0.2.1:9", 64, "MESH_ADMIN_LISTEN: cannot listen on 192.0.2.1:9"),
         ("MESH_ADMIN_LISTEN", &occupied, 1, "MESH_ADMIN_LISTEN: cannot listen on"),
