@@ -1,4 +1,5 @@
-//! Operation 4.6: rules L1 to L7.
+//! Operation 4.6: rules L1 to L7. The headers are in the cases, the rows and the file of a party without any in
+//! `services/export`.
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -9,19 +10,6 @@ use super::*;
 
 fn path(party: &str) -> String {
     format!("/api/v2/ledgerentry/export?partyId={party}&assetId={}", fixture::ASSET)
-}
-
-/// The headers are in the cases.
-#[tokio::test]
-async fn a_party_without_entries_gets_the_header() {
-    let answer = MeshClient::sealed_fixture().await.get(&path(fixture::UNKNOWN_ID)).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(
-        answer.text(),
-        "block_time,quantity,effect,transfer_type,asset_id,account_from_market_id,account_from_party_id,\
-         account_from_account_type,account_from_balance,account_to_market_id,account_to_party_id,\
-         account_to_account_type,account_to_balance\n"
-    );
 }
 
 /// Over HTTP/1.0 nothing but the end of the connection ends the file.
