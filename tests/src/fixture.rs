@@ -27,6 +27,10 @@ pub const ORDER: &str = "1111111111111111111111111111111111111111111111111111111
 pub const ORACLE_SPEC: &str = "e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1";
 /// An asset.
 pub const ASSET: &str = "f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1";
+/// The download of the ledger of [`PARTY`] in [`ASSET`].
+pub const LEDGER: &str = "/api/v2/ledgerentry/export\
+    ?partyId=b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1\
+    &assetId=f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1";
 /// A well-formed id that no row has.
 pub const UNKNOWN_ID: &str = "0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
 

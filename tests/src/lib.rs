@@ -35,8 +35,8 @@ pub use client::{MeshClient, unpacked};
 pub use difference::{assert_same, difference, lack};
 pub use events::{Event, Events};
 pub use fixture::{
-    ASSET, BLOCK_TIME, HEIGHT, MARKET, NODE, ORACLE_SPEC, ORDER, PARTY, SEALED, TableLock, UNKNOWN_ID,
-    WITHDRAWAL,
+    ASSET, BLOCK_TIME, HEIGHT, LEDGER, MARKET, NODE, ORACLE_SPEC, ORDER, PARTY, SEALED, TableLock,
+    UNKNOWN_ID, WITHDRAWAL,
 };
 pub use postgres_copy::{Copier, TABLE_NUMBERS, tables};
 pub use problem::{Problem, assert_problem, read_body};

@@ -93,8 +93,7 @@ async fn values_without_a_form_never_make_an_answer_fail() {
     assert_eq!((&withdrawal["status"], &withdrawal["amount"]), (&json!("STATUS_UNSPECIFIED"), &json!("0")));
     assert_eq!(withdrawal["ext"], json!({}));
     assert_eq!(get(&mesh_client, "/blockchain/height").await["spamPowDifficulty"], 15);
-    let ledger = format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET);
-    let ledger = mesh_client.get(&ledger).await;
+    let ledger = mesh_client.get(fixture::LEDGER).await;
     assert_eq!(ledger.status, 200, "{ledger:?}");
     let as_printed = ",NaN,NaN,TRANSFER_TYPE_NEW,";
     assert!(ledger.text().contains(as_printed), "as PostgreSQL prints it: {}", ledger.text());

@@ -8,10 +8,6 @@ use tokio::{
 
 use super::*;
 
-fn path(party: &str) -> String {
-    format!("/api/v2/ledgerentry/export?partyId={party}&assetId={}", fixture::ASSET)
-}
-
 /// Over HTTP/1.0 nothing but the end of the connection ends the file.
 #[tokio::test]
 async fn a_file_that_breaks_over_http_1_0_does_not_end_in_order() {
@@ -21,7 +17,7 @@ async fn a_file_that_breaks_over_http_1_0_does_not_end_in_order() {
         SELECT block_time + number * interval '1 us', '3', '1', number, 'tx', block_time, block_time, 1, 2, 'TRANSFER'
         FROM last_block, generate_series(1, 200000) AS number";
     assert_eq!(client.execute(rows, &[]).await.unwrap(), 200_000);
-    let request = format!("GET {} HTTP/1.0\r\n\r\n", path(fixture::PARTY));
+    let request = format!("GET {} HTTP/1.0\r\n\r\n", fixture::LEDGER);
     let mut stream = TcpStream::connect(mesh.url().trim_start_matches("http://")).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut received = Vec::new();
@@ -34,16 +30,15 @@ async fn a_file_that_breaks_over_http_1_0_does_not_end_in_order() {
 #[tokio::test]
 async fn the_file_is_the_same_plain_packed_and_in_chunks() {
     let mesh_client = MeshClient::sealed_fixture().await;
-    let path = path(fixture::PARTY);
-    let plain = mesh_client.get(&path).await;
-    let packed = mesh_client.get_with_all(&path, &[("accept-encoding", "gzip")]).await;
+    let plain = mesh_client.get(fixture::LEDGER).await;
+    let packed = mesh_client.get_with_all(fixture::LEDGER, &[("accept-encoding", "gzip")]).await;
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
     assert_eq!(mesh_tests::unpacked(&packed), plain.body);
     let form = ("accept", "application/x-ndjson");
-    let answer = mesh_client.get_with_all(&path, &[form]).await;
+    let answer = mesh_client.get_with_all(fixture::LEDGER, &[form]).await;
     let chunks = lines(&answer);
     assert_eq!(bytes(&chunks), plain.body);
-    let packed = mesh_client.get_with_all(&path, &[form, ("accept-encoding", "gzip")]).await;
+    let packed = mesh_client.get_with_all(fixture::LEDGER, &[form, ("accept-encoding", "gzip")]).await;
     let named = ["content-encoding", "vary"].map(|name| packed.header(name));
     assert_eq!(named, [Some("gzip"), Some("Accept, Accept-Encoding")]);
     assert_eq!(mesh_tests::unpacked(&packed), answer.body);

@@ -59,9 +59,7 @@ async fn a_download_has_the_bytes_that_it_has_over_http() {
 fn a_download_that_exceeds_its_deadline_ends_with_deadline_exceeded() {
     fixture::exclusively(async |database, mesh| {
         let rpc = Rpc::connect(mesh).await;
-        let path =
-            format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET);
-        let called = Call::from_path(&path).unwrap();
+        let called = Call::from_path(fixture::LEDGER).unwrap();
         let locked = TableLock::acquire(database, "ledger").await;
         let request = called.with_metadata(&[("grpc-timeout", "300m")]);
         let mut stream = None;

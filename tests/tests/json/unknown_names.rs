@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use mesh_testbed::{Answer, retry};
-use mesh_tests::{ASSET, MeshClient, PARTY, UNKNOWN_ID, WITHDRAWAL, assert_problem, cases, fixture, metric};
+use mesh_tests::{MeshClient, UNKNOWN_ID, WITHDRAWAL, assert_problem, cases, fixture, metric};
 
 use super::{varies_by, with};
 
@@ -18,7 +18,7 @@ async fn strict(mesh: &MeshClient, path: &str) -> Answer {
 fn downloads() -> [String; 2] {
     [
         "/api/v2/networkhistory/export?table=TABLE_BLOCKS&fromBlock=1&toBlock=3".to_owned(),
-        format!("/api/v2/ledgerentry/export?partyId={PARTY}&assetId={ASSET}"),
+        fixture::LEDGER.to_owned(),
     ]
 }
 
