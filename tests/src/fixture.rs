@@ -102,7 +102,9 @@ impl MeshClient {
 
     /// A client of the mesh over a store without any row.
     pub async fn empty() -> Self {
-        Self::new(&empty_mesh().await.mesh)
+        static SHARED: OnceCell<SharedMesh> = OnceCell::const_new();
+        let start = async || SharedMesh::start(Database::fresh().await, |setup| setup).await;
+        Self::new(&SHARED.get_or_init(start).await.mesh)
     }
 }
 
@@ -110,12 +112,6 @@ impl MeshClient {
 pub async fn mesh() -> &'static SharedMesh {
     static SHARED: OnceCell<SharedMesh> = OnceCell::const_new();
     SHARED.get_or_init(async || SharedMesh::start(database().await, |setup| setup).await).await
-}
-
-/// The shared mesh over a store without rows.
-pub async fn empty_mesh() -> &'static SharedMesh {
-    static SHARED: OnceCell<SharedMesh> = OnceCell::const_new();
-    SHARED.get_or_init(async || SharedMesh::start(Database::fresh().await, |setup| setup).await).await
 }
 
 /// The spans in which [`sealed_mesh`] seals the fixture.
