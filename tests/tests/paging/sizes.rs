@@ -4,7 +4,7 @@ use mesh_testbed::{Database, Mesh};
 use mesh_tests::{MeshClient, lists};
 use proto_msgs::v2::Pagination;
 
-use crate::paging::{View, World, at, pages, seeds};
+use crate::paging::{View, World, at, pages};
 
 #[tokio::test]
 async fn p4_a_page_without_a_size_has_1000_rows_and_p5_a_larger_one_is_cut_to_5000() {
@@ -33,7 +33,7 @@ async fn p4_a_page_without_a_size_has_1000_rows_and_p5_a_larger_one_is_cut_to_50
 
 #[tokio::test]
 async fn p5_both_page_sizes_can_be_configured_and_p6_an_empty_cursor_is_absent() {
-    let world = World::start(seeds()[0]).await;
+    let world = &World::all().await[1];
     let setup = Mesh::configure(&world.database).env("MESH_PAGE_DEFAULT", "2").env("MESH_PAGE_MAX", "3");
     let mesh = setup.start().await;
     let (mesh, oracle) = (MeshClient::new(&mesh), world.oracle().await);
