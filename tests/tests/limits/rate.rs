@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{Answer, MeshSetup, eventually};
+use mesh_testbed::{Answer, Mesh, MeshSetup, eventually};
 use mesh_tests::{Call, MeshClient, Rpc, assert_problem, assert_refused, fixture, metric};
 use tonic::{Code, Request};
 
@@ -78,17 +78,16 @@ async fn a_client_above_the_rate_limit_gets_429_with_retry_after_and_is_not_bann
         refused |= get_for(&mesh_client, &format!("198.51.100.{}", lie % 250), HOT).await.status == 429;
     }
     assert!(refused, "a client is believed although no proxy is trusted");
+    assert_refused_over_grpc(&mesh).await;
 
     // A second later one request is allowed again, however many were refused.
     let is_served = async || mesh_client.get(HOT).await.status != 429;
     eventually(TIME_LIMIT, "a client that was refused is banned", is_served).await;
 }
 
-#[tokio::test]
-async fn over_grpc_the_limit_is_the_same_one_and_health_is_answered() {
-    let (_database, mesh, mesh_client) = fixture::start(limited).await;
-    use_up_burst(&mesh_client, "", "/limits").await;
-    let rpc = Rpc::connect(&mesh).await;
+/// The limit is the same one, and health is answered.
+async fn assert_refused_over_grpc(mesh: &Mesh) {
+    let rpc = Rpc::connect(mesh).await;
     let called = Call::from_path(HOT).unwrap();
     let mut refused = rpc.call(&called).await;
     // Perhaps one request was refilled meanwhile.
