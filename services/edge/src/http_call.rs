@@ -7,7 +7,6 @@ use http::{Method, StatusCode, header::EXPECT};
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use mesh_telemetry::TraceContext;
 use proto_msgs::OperationInfo;
-use tokio::time;
 use warp::reply::Response;
 
 use crate::{
@@ -264,15 +263,7 @@ impl HttpCall<'_> {
 
     /// The context of the one call that answers this request.
     fn context(&mut self, within: Duration) -> CallContext {
-        CallContext {
-            request_id: self.head.id.as_str().to_owned(),
-            client: self.head.client.id.number(),
-            is_look: false,
-            traceparent: self.trace.take(),
-            deadline: time::Instant::now() + within,
-            has_full_time: true,
-            connection: Arc::clone(&self.head.client.connection),
-        }
+        CallContext::new(self.head.id.as_str().to_owned(), &self.head.client, self.trace.take(), within)
     }
 
     /// Reads the rest of an unread body, which must be well framed: the next request begins at its end. A

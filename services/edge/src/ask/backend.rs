@@ -28,6 +28,7 @@ use tokio::{
 use tracing::Instrument;
 
 use crate::{
+    admission::ClientContext,
     ask::{
         answer::{Answer, caching_of_newest},
         answer_memory::{AnswerMemory, Held, is_share_refusal},
@@ -96,6 +97,32 @@ pub(crate) struct CallContext {
 }
 
 impl CallContext {
+    /// The context of a client's request that is answered within this time.
+    pub(crate) fn new(
+        request_id: String,
+        client: &ClientContext,
+        traceparent: Option<TraceContext>,
+        within: Duration,
+    ) -> Self {
+        Self {
+            request_id,
+            client: client.id.number(),
+            is_look: false,
+            traceparent,
+            deadline: Instant::now() + within,
+            has_full_time: true,
+            connection: Arc::clone(&client.connection),
+        }
+    }
+
+    /// The same with the client's own deadline, if it has set an earlier one.
+    pub(crate) fn with_deadline(self, deadline: Option<Instant>) -> Self {
+        match deadline {
+            Some(deadline) if deadline < self.deadline => Self { deadline, has_full_time: false, ..self },
+            _ => self,
+        }
+    }
+
     fn ask_options(&self, encoding: Encoding, repeatable: bool) -> AskOptions {
         AskOptions {
             encoding,

@@ -185,16 +185,8 @@ async fn reply(
     let (whole, _held) = read.map_err(|error| error.problem)?;
     let message = protocol::unframe(whole, limits.body_bytes, call.headers.get(GRPC_ENCODING))?;
     let context = |within| {
-        let latest = time::Instant::now() + within;
-        CallContext {
-            request_id: call.id.as_str().to_owned(),
-            client: call.client.id.number(),
-            is_look: false,
-            traceparent,
-            deadline: deadline.map_or(latest, |deadline| deadline.min(latest)),
-            has_full_time: deadline.is_none_or(|deadline| deadline >= latest),
-            connection: Arc::clone(&call.client.connection),
-        }
+        let request_id = call.id.as_str().to_owned();
+        CallContext::new(request_id, &call.client, traceparent, within).with_deadline(deadline)
     };
     let operation = match &call.method {
         GrpcMethod::Operation(operation) => *operation,

@@ -74,15 +74,8 @@ impl BeginWatch {
         let (read, _) = decode_target(&state.routes, &target, handling);
         let read = read?;
         let permit = watches.permit(&client)?;
-        let context = CallContext {
-            request_id: nuid::next().to_string(),
-            client: client.id.number(),
-            is_look: false,
-            traceparent: None,
-            deadline: Instant::now() + state.config.limits.answer_time,
-            has_full_time: true,
-            connection: client.connection.clone(),
-        };
+        let answer_time = state.config.limits.answer_time;
+        let context = CallContext::new(nuid::next().to_string(), &client, None, answer_time);
         let watcher = watches.watch(&read.question, read.source, after, &context).await?;
         Ok(Box::new(Begun { watcher, _open: OpenStream::new(&watches, &client.connection, permit) }))
     }
