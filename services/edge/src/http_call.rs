@@ -25,7 +25,6 @@ use crate::{
     },
     gateway::{GatewayState, RequestHead},
     grpc_kind::GrpcKind,
-    keys::KeyRefusal,
     respond::{answer, download::Download, handling::HandlingNote},
     route::{
         limits::{self, LIMITS},
@@ -60,7 +59,7 @@ impl HttpCall<'_> {
     async fn route(&mut self, matched: Option<&RouteMatch>) -> Result<Response, HttpError> {
         let (state, head) = (self.state, self.head);
         check_size(head.target().len(), &head.headers, &state.config.limits)?;
-        head.client.check_key().map_err(KeyRefusal::problem)?;
+        head.client.check_key()?;
         if let Some(kind) = GrpcKind::of_request(&head.method, &head.headers) {
             return Err(kind.refusal());
         }
@@ -118,13 +117,13 @@ impl HttpCall<'_> {
 
     /// Rejects a request for data of a client that needs a key (K2), or over its rate limit.
     fn check_access(&self) -> Result<(), HttpError> {
-        self.head.client.check_access().map_err(KeyRefusal::problem)?;
+        self.head.client.check_access()?;
         self.check_rate()
     }
 
     /// Rejects a request over its rate limit; a body that is too large gets 413 instead (contract 2.3).
     fn check_rate(&self) -> Result<(), HttpError> {
-        let Some(problem) = self.state.admission.rate_refusal(&self.head.client) else { return Ok(()) };
+        let Err(problem) = self.state.admission.check_rate(&self.head.client) else { return Ok(()) };
         body::check_announced(&self.head.headers, &self.state.config.limits)?;
         Err(problem.into())
     }
@@ -205,10 +204,7 @@ impl HttpCall<'_> {
         };
         self.note.ignored = request.ignored.header();
         for _ in 1..request.reads() {
-            let again = state.admission.count_again(&head.client)?;
-            if let Some(problem) = state.admission.rate_refusal(&again) {
-                return Err(problem.into());
-            }
+            state.admission.check_rate(&state.admission.count_again(&head.client)?)?;
         }
         let context = self.context(state.config.limits.answer_time);
         let response = request.answer(&state.watches, &head.client, &head.headers, &context).await?;

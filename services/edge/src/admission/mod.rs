@@ -57,16 +57,19 @@ impl ClientContext {
     ///
     /// # Errors
     /// When its key is not in force, or it sent several.
-    pub(crate) fn check_key(&self) -> Result<(), KeyRefusal> {
-        self.refusal.filter(|refusal| *refusal != KeyRefusal::Missing).map_or(Ok(()), Err)
+    pub(crate) fn check_key(&self) -> Result<(), Problem> {
+        match self.refusal {
+            None | Some(KeyRefusal::Missing) => Ok(()),
+            Some(refusal) => Err(refusal.problem()),
+        }
     }
 
     /// Checks that the client may call operations.
     ///
     /// # Errors
     /// Those of [`check_key`](Self::check_key), and when it has no key where one is needed.
-    pub(crate) fn check_access(&self) -> Result<(), KeyRefusal> {
-        self.refusal.map_or(Ok(()), Err)
+    pub(crate) fn check_access(&self) -> Result<(), Problem> {
+        self.refusal.map_or(Ok(()), |refusal| Err(refusal.problem()))
     }
 
     /// The body of its request, counted for its key.
@@ -224,11 +227,14 @@ impl Admission {
         }
     }
 
-    /// The refusal of a request over its rate, if it is; counts it.
-    pub(crate) fn rate_refusal(&self, client: &ClientContext) -> Option<Problem> {
-        let problem = client.rate.and_then(|rate| rate.refusal())?;
+    /// Checks the rate of a request's client, and counts a refusal.
+    ///
+    /// # Errors
+    /// When the request is over it.
+    pub(crate) fn check_rate(&self, client: &ClientContext) -> Result<(), Problem> {
+        let Some(problem) = client.rate.and_then(|rate| rate.refusal()) else { return Ok(()) };
         self.metrics.limited(LimitKind::Rate).inc();
-        Some(problem)
+        Err(problem)
     }
 
     /// A permit for a request that is being answered.

@@ -32,7 +32,6 @@ use crate::{
         status, watch,
     },
     grpc_kind::MEDIA_TYPE,
-    keys::KeyRefusal,
     respond::{
         handling::{PREFERENCE_APPLIED, wait_applied},
         notes::StreamFailure,
@@ -146,10 +145,8 @@ async fn try_answer(
     call: &mut GrpcCall,
     trace: Option<TraceContext>,
 ) -> Result<Response<Body>, Problem> {
-    call.client.check_access().map_err(KeyRefusal::problem)?;
-    if let Some(problem) = state.admission.rate_refusal(&call.client) {
-        return Err(problem);
-    }
+    call.client.check_access()?;
+    state.admission.check_rate(&call.client)?;
     let limits = &state.config.limits;
     check_size(0, &call.headers, limits).map_err(|_| {
         let problem = Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the metadata is too large");

@@ -117,7 +117,7 @@ impl Grpc {
         let found = self.standard.get_key_value(service);
         let name = found.map_or("none", |(name, _)| *name);
         let served = match (client.check_key(), found) {
-            (Err(refusal), _) => Err(refusal.problem()),
+            (Err(problem), _) => Err(problem),
             (Ok(()), None) => Err(Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method")),
             (Ok(()), Some((_, served))) => match client.rate.and_then(|rate| rate.refusal()) {
                 // Health checks are exempt from the rate limit.

@@ -67,9 +67,7 @@ impl BeginWatch {
 
     async fn begin(self, state: &GatewayState, client: ClientContext) -> Result<Box<Begun>, Problem> {
         let Self { upgrade: Upgrade { handling, watches, .. }, target, after } = self;
-        if let Some(problem) = state.admission.rate_refusal(&client) {
-            return Err(problem);
-        }
+        state.admission.check_rate(&client)?;
         let _permit = state.admission.request(&client, WATCH)?;
         let (read, _) = decode_target(&state.routes, &target, handling);
         let read = read?;
