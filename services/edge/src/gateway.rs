@@ -11,7 +11,7 @@ use tracing::Instrument;
 use warp::reply::Response;
 
 use crate::{
-    admission::{Admission, ClientContext},
+    admission::{Admission, ClientContext, NO_OPERATION},
     ask::{backend::Backend, cache::HttpQuestion},
     config::Config,
     decode::{
@@ -133,7 +133,7 @@ impl GatewayState {
         }
         answer::finish(&mut response, head.id.clone(), &self.config, &head.headers);
         note.write(&mut response);
-        let operation = matched.as_ref().map_or("none", RouteMatch::name);
+        let operation = matched.as_ref().map_or(NO_OPERATION, RouteMatch::name);
         let status = response.status();
         let length = response.headers().get(CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());

@@ -118,7 +118,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
         metrics: metrics.clone(),
     };
     let gateway = Gateway::new(gateway).start();
-    let grpc = Grpc::start(gateway.clone(), setup.bus, metrics.clone()).await?;
+    let grpc = Grpc::start(gateway.clone(), setup.bus, Arc::clone(&admission), metrics.clone()).await?;
     let service = HttpService::new(gateway, cache, Arc::clone(&config));
     let parts = ServerParts {
         service,

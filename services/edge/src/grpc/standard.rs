@@ -17,7 +17,7 @@ use tonic::{Status, body::Body};
 
 use crate::{
     admission::{
-        ClientContext,
+        Admission, ClientContext, NO_OPERATION,
         fair_semaphore::{FairSemaphore, Owner, Permit},
     },
     connection::LongLivedStream,
@@ -29,7 +29,7 @@ use crate::{
         reflection::Reflection,
         status, watch,
     },
-    metrics::{LimitKind, Metrics},
+    metrics::Metrics,
     trace::{RequestId, X_REQUEST_ID},
     unread_body,
 };
@@ -54,6 +54,7 @@ pub(crate) struct Grpc {
     /// Permits for streams of the standard services.
     streams: Arc<FairSemaphore>,
     health: Arc<Health>,
+    admission: Arc<Admission>,
     metrics: Metrics,
 }
 
@@ -65,6 +66,7 @@ impl Grpc {
     pub(crate) async fn start(
         gateway: Addr<Gateway>,
         bus: Bus,
+        admission: Arc<Admission>,
         metrics: Metrics,
     ) -> Result<Arc<Self>, Failure> {
         let mut standard = HashMap::new();
@@ -84,7 +86,7 @@ impl Grpc {
         let operations = Contract::get().operations().iter().map(|row| (row.rpc(), row));
         let operations = Arc::new(operations.collect());
         let streams = FairSemaphore::new(MAX_STREAMS);
-        Ok(Arc::new(Self { gateway, operations, standard, streams, health, metrics }))
+        Ok(Arc::new(Self { gateway, operations, standard, streams, health, admission, metrics }))
     }
 
     /// Answers a request.
@@ -115,20 +117,8 @@ impl Grpc {
     ) -> Response<Body> {
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         let found = self.standard.get_key_value(service);
-        let name = found.map_or("none", |(name, _)| *name);
-        let served = match (client.check_key(), found) {
-            (Err(problem), _) => Err(problem),
-            (Ok(()), None) => Err(Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method")),
-            (Ok(()), Some((_, served))) => match client.rate.and_then(|rate| rate.refusal()) {
-                // Health checks are exempt from the rate limit.
-                Some(problem) if name != HEALTH => {
-                    self.metrics.limited(LimitKind::Rate).inc();
-                    Err(problem)
-                }
-                _ => Ok(served),
-            },
-        };
-        let served = match served {
+        let name = found.map_or(NO_OPERATION, |(name, _)| *name);
+        let served = match self.admit(found, &client) {
             Ok(served) => served,
             Err(problem) => {
                 self.metrics.called(name, problem.code.number(), Duration::ZERO);
@@ -150,6 +140,25 @@ impl Grpc {
         self.metrics.called(name, code.unwrap_or(0), started.elapsed());
         let guards = (permit, client.connection.mark_long_lived());
         response.map(|body| long_lived(body, self.health.shutdown_reported(), guards))
+    }
+
+    /// The service of a call that may be answered.
+    ///
+    /// # Errors
+    /// What a call of an operation would be refused for, and when there is no such service.
+    fn admit<'a>(
+        &self,
+        found: Option<(&&'static str, &'a StandardService)>,
+        client: &ClientContext,
+    ) -> Result<&'a StandardService, Problem> {
+        client.check_key()?;
+        let (name, service) =
+            found.ok_or_else(|| Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method"))?;
+        // Health checks are exempt from the rate limit.
+        if *name != HEALTH {
+            self.admission.check_rate(client)?;
+        }
+        Ok(service)
     }
 
     /// Reports that nothing serves any more, and ends the long-lived streams.
