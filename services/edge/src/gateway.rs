@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_LENGTH};
 use mesh_bus::CancelOnDrop;
 use mesh_telemetry::span::SpanExt;
 use prometheus_client::metrics::gauge::Gauge;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 use warp::reply::Response;
 
 use crate::{
@@ -134,25 +134,35 @@ impl GatewayState {
         answer::finish(&mut response, head.id.clone(), &self.config, &head.headers);
         note.write(&mut response);
         let operation = matched.as_ref().map_or(NO_OPERATION, RouteMatch::name);
-        let status = response.status();
-        let length = response.headers().get(CONTENT_LENGTH);
-        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-        let has_body = head.method != Method::HEAD && status != StatusCode::NOT_MODIFIED;
-        let length = length.filter(|_| has_body);
-        if let Some(recorded) = span.trace_context() {
-            response.extensions_mut().insert(recorded);
-        }
-        self.metrics.answered(operation, &head.method, status.as_u16(), length, started.elapsed());
-        span.record_attribute("http.response.status_code", i64::from(status.as_u16()));
-        if status.is_server_error() {
-            span.record_failure(status.as_str());
-        }
-        if body::is_sending(&head.headers) && status != StatusCode::REQUEST_TIMEOUT {
+        self.record_answer(operation, &head.method, &response, started);
+        record_in_trace(&span, &mut response);
+        if body::is_sending(&head.headers) && response.status() != StatusCode::REQUEST_TIMEOUT {
             tokio::spawn(body::discard(body, self.config.limits));
         } else if head.client.connection.is_http2() {
             unread_body::discard(body);
         }
         response
+    }
+
+    /// Counts an answer in the metrics, with the length of its body where that is known.
+    fn record_answer(&self, operation: &'static str, method: &Method, response: &Response, started: Instant) {
+        let status = response.status();
+        let has_body = method != Method::HEAD && status != StatusCode::NOT_MODIFIED;
+        let length = response.headers().get(CONTENT_LENGTH).filter(|_| has_body);
+        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        self.metrics.answered(operation, method, status.as_u16(), length, started.elapsed());
+    }
+}
+
+/// Records the status of an answer in its span. The access log takes the trace from the answer.
+fn record_in_trace(span: &Span, response: &mut Response) {
+    let status = response.status();
+    if let Some(recorded) = span.trace_context() {
+        response.extensions_mut().insert(recorded);
+    }
+    span.record_attribute("http.response.status_code", i64::from(status.as_u16()));
+    if status.is_server_error() {
+        span.record_failure(status.as_str());
     }
 }
 
