@@ -109,15 +109,18 @@ pub struct Order {
     halt: Option<Halt>,
     /// The lowest block that a status named and that no node had, and since when.
     absent: Option<(u64, Duration)>,
-    /// Why the store, the node, its blocks, a decoder cannot be used.
-    errors: [Option<String>; 4],
+    errors: Errors,
 }
 
-/// Indexes into [`Order::errors`].
-const STORE: usize = 0;
-const NODE: usize = 1;
-const BLOCKS: usize = 2;
-const DECODER: usize = 3;
+/// The last errors of what the work needs, until it succeeds again.
+#[derive(Debug, Default)]
+struct Errors {
+    store: Option<String>,
+    node: Option<String>,
+    /// Of the node's blocks.
+    blocks: Option<String>,
+    decoder: Option<String>,
+}
 
 impl Order {
     /// The state of a replica at its start.
@@ -139,7 +142,7 @@ impl Order {
             decodings: Window::ONE,
             halt: None,
             absent: None,
-            errors: [const { None }; 4],
+            errors: Errors::default(),
         }
     }
 
@@ -184,12 +187,13 @@ impl Order {
     /// # Errors
     /// What is waited for.
     pub fn waits_for(&self) -> Result<(), String> {
-        let why = |index: usize| self.errors[index].as_deref().unwrap_or("not reached so far");
+        let errors = &self.errors;
+        let why = |error: &Option<String>| error.clone().unwrap_or_else(|| "not reached so far".to_owned());
         let Some(store) = &self.store else {
-            return Err(format!("the database is unavailable: {}", why(STORE)));
+            return Err(format!("the database is unavailable: {}", why(&errors.store)));
         };
         let Some(node) = &self.node else {
-            return Err(format!("the consensus node is unavailable: {}", why(NODE)));
+            return Err(format!("the consensus node is unavailable: {}", why(&errors.node)));
         };
         if store.height() > node.latest {
             let (latest, height) = (node.latest, store.height());
@@ -197,8 +201,8 @@ impl Order {
         }
         let next = self.next_height().and_then(|next| self.slots.get(&next));
         let error = match next.filter(|_| self.turn == Turn::Own) {
-            Some(Slot::Wanted { .. } | Slot::Fetching { .. }) => &self.errors[BLOCKS],
-            Some(Slot::Fetched { .. } | Slot::Decoding { .. }) => &self.errors[DECODER],
+            Some(Slot::Wanted { .. } | Slot::Fetching { .. }) => &errors.blocks,
+            Some(Slot::Fetched { .. } | Slot::Decoding { .. }) => &errors.decoder,
             // A standby does not know whether there are blocks or a decoder again.
             _ => &None,
         };
@@ -211,13 +215,13 @@ impl Order {
             Event::Store(chain_id, head) => self.on_store(Store { chain_id, head }, now),
             Event::StoreUnavailable(error) => self.lose_store(error, now),
             Event::Node(chain_id, earliest, latest) => {
-                self.errors[NODE] = None;
+                self.errors.node = None;
                 self.absent = self.absent.filter(|(height, _)| *height <= latest);
                 let before = self.node.replace(Node { chain_id, earliest, latest });
                 self.watch_for_standstill(before.map_or(0, |node| node.latest), now);
             }
             Event::NodeUnavailable(error) => {
-                self.errors[NODE] = Some(error);
+                self.errors.node = Some(error);
                 self.node = None;
             }
             Event::Announced(height) => {
@@ -227,7 +231,7 @@ impl Order {
                 self.watch_for_standstill(before, now);
             }
             Event::Fetched(height, ticket, link) if self.expects(height, ticket) => {
-                self.errors[BLOCKS] = None;
+                self.errors.blocks = None;
                 self.absent = self.absent.filter(|(absent, _)| *absent != height);
                 self.usual_bytes = link.bytes.max(self.usual_bytes / 2);
                 self.fetches.widen(self.settings.fetch_ahead);
@@ -237,7 +241,7 @@ impl Order {
                 self.on_not_fetched(height, error, now);
             }
             Event::Decoded(height, ticket, rows) if self.expects(height, ticket) => {
-                self.errors[DECODER] = None;
+                self.errors.decoder = None;
                 self.decodings.widen(self.settings.fetch_ahead);
                 if let Some(link) = self.slots.remove(&height).as_ref().and_then(Slot::link) {
                     self.slots.insert(height, Slot::Ready { link: link.clone(), rows });
@@ -283,7 +287,7 @@ impl Order {
     fn on_store(&mut self, store: Store, now: Duration) {
         self.store_work = StoreWork::None;
         self.store_seen = now;
-        self.errors[STORE] = None;
+        self.errors.store = None;
         let stands_still = self.store.as_ref() == Some(&store);
         let is_behind = self.node.as_ref().is_some_and(|node| node.latest > store.height());
         // When the stored block is not the one that was fetched, those above it do not follow it either.
@@ -302,7 +306,7 @@ impl Order {
 
     fn lose_store(&mut self, error: String, now: Duration) {
         self.store_work = StoreWork::None;
-        self.errors[STORE] = Some(error);
+        self.errors.store = Some(error);
         self.store = None;
         self.store_retry = now + SERVER_RETRY;
     }
@@ -311,7 +315,7 @@ impl Order {
         let slot = match error {
             NotFetched::TooHigh if self.is_withheld(height, now) => {
                 let latest = self.node.as_ref().map_or(0, |node| node.latest);
-                self.errors[BLOCKS] =
+                self.errors.blocks =
                     Some(format!("the node says that it is at block {latest}, and has no block {height}"));
                 Slot::Wanted { at: now + SERVER_RETRY, without_results_since: None }
             }
@@ -327,7 +331,7 @@ impl Order {
                 return;
             }
             NotFetched::Unavailable(error) => {
-                self.errors[BLOCKS] = Some(error);
+                self.errors.blocks = Some(error);
                 self.fetches.halve();
                 Slot::Wanted { at: now + SERVER_RETRY, without_results_since: None }
             }
@@ -345,7 +349,7 @@ impl Order {
                 }
             }
             NotFetched::Never(reason, text) => {
-                self.errors[BLOCKS] = None;
+                self.errors.blocks = None;
                 failed(height, reason, text, now)
             }
         };
@@ -362,11 +366,11 @@ impl Order {
         let pause = if matches!(error, NotDecoded::Late(_)) { Duration::ZERO } else { SERVER_RETRY };
         let slot = match error {
             NotDecoded::Never(reason, text) => {
-                self.errors[DECODER] = None;
+                self.errors.decoder = None;
                 failed(height, reason, text, now)
             }
             NotDecoded::Unavailable(text) | NotDecoded::Late(text) => {
-                self.errors[DECODER] = Some(text);
+                self.errors.decoder = Some(text);
                 self.decodings.halve();
                 let Some(link) = self.slots.get(&height).and_then(Slot::link) else { return };
                 Slot::Fetched { link: link.clone(), at: now + pause }
