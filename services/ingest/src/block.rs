@@ -1,12 +1,14 @@
 //! A block on its way: as it was fetched, as rows, and as what is stored.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use mesh_store::{
     TimeUs,
     append::{CopyText, NewBlock, RowFault, StoredHead, TIMED, Table},
 };
 use serde_json::value::RawValue;
+
+use crate::row_filler::RowFiller;
 
 /// The transaction hash of rows that no transaction has caused.
 pub const NO_TX_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -66,10 +68,6 @@ impl Row {
     pub fn new(table: &'static Table) -> Self {
         Self { table, cells: vec![Cell::Absent; table.columns.len()], tx_hash: None }
     }
-
-    fn fault(&self, column: &str, value: &str, message: &str) -> RowFault {
-        RowFault::new(self.table.name, Some(column), Some(value), message)
-    }
 }
 
 /// A block whose rows are known.
@@ -115,65 +113,28 @@ impl DecodedBlock {
         let mut sequence = 0_i64;
         for row in &self.rows {
             let text = rows.entry(row.table.name).or_default();
-            let position = text.rows().cast_signed();
-            let timed = TIMED.iter().find(|(table, _)| *table == row.table.name).map(|(_, column)| *column);
-            let mut has_sequence = false;
+            let filler = RowFiller {
+                row,
+                block_time: time,
+                block_time_text: &time_text,
+                sequence,
+                position: text.rows().cast_signed(),
+                timed: TIMED.iter().find(|(table, _)| *table == row.table.name).map(|(_, column)| *column),
+            };
             for (cell, column) in row.cells.iter().zip(&row.table.columns) {
-                has_sequence |= column.name == "seq_num";
-                let stated = match cell {
-                    // A header has nanoseconds, which PostgreSQL would round to another block's time.
-                    Cell::Text(text) if column.name == "block_time" && parse_time(text) == Some(time) => {
-                        Some(Cow::Borrowed(time_text.as_str()))
-                    }
-                    Cell::Null => None,
-                    Cell::Text(text) => Some(Cow::Borrowed(text.as_str())),
-                    Cell::Absent => match column.name.as_str() {
-                        "block_time" => Some(Cow::Borrowed(time_text.as_str())),
-                        "tx_hash" => Some(Cow::Borrowed(row.tx_hash.as_deref().unwrap_or(NO_TX_HASH))),
-                        "seq_num" => Some(Cow::Owned(sequence.to_string())),
-                        name if timed == Some(name) => {
-                            Some(Cow::Owned(TimeUs(time.0 + position).to_string()))
-                        }
-                        _ => column.default.as_deref().map(Cow::Borrowed),
-                    },
-                };
-                if let Some(text) = stated.as_deref()
-                    && let Some(message) = column.kind.fault(text)
+                let value = filler.value(cell, column)?;
+                if let Some(row_time) = filler.row_time(column, value.as_deref())?
+                    && row_time.0 < time.0 + totals[row.table.name]
                 {
-                    return Err(row.fault(&column.name, text, message));
+                    latest_time = latest_time.max(row_time);
                 }
-                if column.name == "block_time" && stated.as_deref() != Some(time_text.as_str()) {
-                    let stated = stated.as_deref().unwrap_or("NULL");
-                    let message = format!("the block's time is {time_text}; leave it out");
-                    return Err(row.fault("block_time", stated, &message));
-                }
-                if timed == Some(column.name.as_str()) {
-                    // Reads as of the block read rows up to then, and those of later blocks must not be among them.
-                    let times = time..time.second_later();
-                    let row_time = stated.as_deref().and_then(parse_time);
-                    let Some(row_time) = row_time.filter(|row_time| times.contains(row_time)) else {
-                        let stated = stated.as_deref().unwrap_or("NULL");
-                        let message =
-                            format!("the time must be less than a second after {time_text}; leave it out");
-                        return Err(row.fault(&column.name, stated, &message));
-                    };
-                    if row_time.0 < time.0 + totals[row.table.name] {
-                        latest_time = latest_time.max(row_time);
-                    }
-                }
-                text.cell(stated.as_deref());
+                text.cell(value.as_deref());
             }
-            sequence += i64::from(has_sequence);
+            sequence += i64::from(row.table.columns.iter().any(|column| column.name == "seq_num"));
             text.end_row();
         }
         let (height, hash) = (self.height, self.hash.clone());
         let head = StoredHead { height, hash: hash.clone(), time, latest_time };
         Ok((NewBlock { height, hash, time, rows }, head))
     }
-}
-
-/// Reads a time as PostgreSQL writes it.
-fn parse_time(text: &str) -> Option<TimeUs> {
-    let time: jiff::Timestamp = text.trim().parse().ok()?;
-    Some(TimeUs(time.as_microsecond()))
 }

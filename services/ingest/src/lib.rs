@@ -10,6 +10,7 @@ mod ingest;
 mod metrics;
 pub mod node;
 pub mod order;
+mod row_filler;
 mod standing;
 
 use std::{process::ExitCode, rc::Rc};
