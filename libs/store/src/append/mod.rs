@@ -21,12 +21,12 @@ pub use self::{
     text::CopyText,
     transaction_rows::TransactionRows,
 };
+use crate::{blocks::BLOCKS, error::StoreError, session, time::TimeUs};
 
 /// The tables whose rows have a time of their own, with that column. It is less than a second after the block's: reads as of
 /// a block take rows up to then (DATA_MODEL W1).
 pub const TIMED: [(&str, &str); 3] =
     [("ledger", "ledger_entry_time"), ("market_data", "synthetic_time"), ("trades", "synthetic_time")];
-use crate::{blocks::BLOCKS, error::StoreError, session, time::TimeUs};
 
 /// Name of the sessions in `pg_stat_activity`.
 const SESSION_NAME: &str = "mesh ingest";
