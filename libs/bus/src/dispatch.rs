@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use async_nats::{Message, Subject};
+use async_nats::{Client, Message, Subject};
 use futures_util::future::{AbortHandle, Abortable};
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use mesh_telemetry::{
@@ -36,6 +36,25 @@ use crate::{
 /// The result of an operation; `None` as a reply when it has sent its reply itself, `None` at all when it was
 /// canceled.
 type WorkResult = Option<Result<Option<Rendered>, Problem>>;
+
+/// A request that was received.
+struct Call {
+    operation: Rc<OperationHandler>,
+    headers: RequestHeaders,
+    reply_to: Subject,
+    started: Instant,
+}
+
+/// Why a request is not begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rejection {
+    /// Its deadline has passed.
+    Expired,
+    /// Its sender has canceled it.
+    Canceled,
+    /// The line is too long.
+    NoRoom,
+}
 
 /// Most cancellations that are kept for requests to come.
 pub(crate) const MAX_CANCELED: usize = 1_000;
@@ -66,51 +85,73 @@ pub(crate) struct Dispatcher {
 impl Dispatcher {
     /// Handles a request in its own task, at its turn; refuses it when the line is too long or its deadline has passed.
     pub(crate) fn dispatch(self: &Rc<Self>, operation: Rc<OperationHandler>, message: Message) {
-        let name = operation.name;
         let Some(reply_to) = message.reply.clone() else { return };
         let started = Instant::now();
         self.last_request.set(Some(started));
-        let request = RequestHeaders::read(message.headers.as_ref(), self.limits.timeout);
-        let late = |took_ms| self.transits.borrow_mut().late(&reply_to, took_ms, started);
-        let left = request.left.saturating_sub(request.took_ms.map_or(Duration::ZERO, late));
+        let headers = RequestHeaders::read(message.headers.as_ref(), self.limits.timeout);
+        let call = Call { operation, headers, reply_to, started };
+        let left = self.time_left(&call);
+        match self.admit(&call, left, message.payload.len()) {
+            Ok(place) => self.begin(call, message, left, place),
+            Err(rejection) => self.reject(call, rejection),
+        }
+    }
+
+    /// The time until a request's deadline: what its sender gave it, less the delay on its way.
+    fn time_left(&self, call: &Call) -> Duration {
+        let late = |took_ms| self.transits.borrow_mut().late(&call.reply_to, took_ms, call.started);
+        call.headers.left.saturating_sub(call.headers.took_ms.map_or(Duration::ZERO, late))
+    }
+
+    /// The place of a request in the line; `None` for an operation that is outside of it.
+    fn admit(&self, call: &Call, left: Duration, bytes: usize) -> Result<Option<Place>, Rejection> {
         if left.is_zero() {
-            tracing::debug!(operation = name, request_id = request.request_id, "expired on its way");
-            self.metrics.record_call(name, Code::DeadlineExceeded.number(), Duration::ZERO);
-            // A clock may have been set: then its sender still waits, and asks another replica.
-            actix::spawn(refuse(Rc::clone(self), reply_to));
-            return;
+            return Err(Rejection::Expired);
         }
-        if self.canceled.borrow_mut().remove(reply_to.as_str()).is_some() {
-            self.metrics.record_call(name, Code::Canceled.number(), Duration::ZERO);
-            return;
+        if self.canceled.borrow_mut().remove(call.reply_to.as_str()).is_some() {
+            return Err(Rejection::Canceled);
         }
-        let arrival = Arrival {
-            client: request.client,
-            bytes: message.payload.len(),
-            left,
-            may_wait: request.may_wait,
+        let Some(queue) = &call.operation.queue else { return Ok(None) };
+        let (client, may_wait) = (call.headers.client, call.headers.may_wait);
+        let arrival = Arrival { client, bytes, left, may_wait };
+        self.line.enter(queue, arrival, call.started).map(Some).ok_or(Rejection::NoRoom)
+    }
+
+    fn reject(self: &Rc<Self>, call: Call, rejection: Rejection) {
+        let name = call.operation.name;
+        let code = match rejection {
+            Rejection::Expired => {
+                tracing::debug!(operation = name, request_id = call.headers.request_id, "expired on its way");
+                Code::DeadlineExceeded
+            }
+            Rejection::Canceled => Code::Canceled,
+            Rejection::NoRoom => {
+                self.metrics.shed.inc();
+                Code::ResourceExhausted
+            }
         };
-        let place = match &operation.queue {
-            None => Some(None),
-            Some(queue) => self.line.enter(queue, arrival, started).map(Some),
-        };
-        let Some(place) = place else {
-            self.metrics.shed.inc();
-            self.metrics.record_call(name, Code::ResourceExhausted.number(), Duration::ZERO);
-            actix::spawn(refuse(Rc::clone(self), reply_to));
-            return;
-        };
+        self.metrics.record_call(name, code.number(), Duration::ZERO);
+        // Also when it has expired. A clock may have been set: then its sender still waits, and asks another replica.
+        if rejection != Rejection::Canceled {
+            actix::spawn(refuse(Rc::clone(self), call.reply_to));
+        }
+    }
+
+    /// Begins the work on a request in its own task, which sends the reply.
+    fn begin(self: &Rc<Self>, call: Call, message: Message, left: Duration, place: Option<Place>) {
         let waits = matches!(place, Some(Place::Later(_)));
         if waits && self.line.waits_for_brief() && !self.starts_waiting.replace(true) {
             actix::spawn(start_waiting(Rc::clone(self)));
         }
         let (abort, registration) = AbortHandle::new_pair();
-        self.in_flight.borrow_mut().insert(reply_to.to_string(), abort);
-        self.load.begin(started);
+        self.in_flight.borrow_mut().insert(call.reply_to.to_string(), abort);
+        self.load.begin(call.started);
         let client = reply_client(&self.bus, message.headers.as_ref()).clone();
-        let span = span::answer(request.trace.as_ref(), self.stats.name(), name, &request.request_id);
+        let Call { operation, headers, .. } = &call;
+        let (trace, request_id) = (headers.trace.as_ref(), &headers.request_id);
+        let span = span::answer(trace, self.stats.name(), operation.name, request_id);
         // The future is made inside the span, too.
-        let work = span.in_scope(|| (operation.run)(message, request.encoding));
+        let work = span.in_scope(|| (operation.run)(message, headers.encoding));
         let work = at_its_turn(place, work).instrument(span.clone());
         let work = Abortable::new(work, registration);
         let dispatcher = Rc::clone(self);
@@ -127,19 +168,24 @@ impl Dispatcher {
                 span.record_failure(code_name(code));
             }
             drop(span);
-            match result {
-                Some(Ok(Some(rendered))) => {
-                    dispatcher.metrics.record_size(name, rendered.len());
-                    send(&dispatcher.bus, &reply_to, rendered).await;
-                }
-                Some(Err(problem)) => {
-                    log(name, &request, &problem);
-                    send_problem(&client, &reply_to, &problem, None).await;
-                }
-                Some(Ok(None)) | None => {}
-            }
-            dispatcher.finish(&operation, &reply_to, started, outcome, code);
+            dispatcher.reply(&call, &client, result).await;
+            dispatcher.finish(&call, outcome, code);
         });
+    }
+
+    /// Sends a result that is to be sent.
+    async fn reply(&self, call: &Call, client: &Client, result: WorkResult) {
+        match result {
+            Some(Ok(Some(rendered))) => {
+                self.metrics.record_size(call.operation.name, rendered.len());
+                send(&self.bus, &call.reply_to, rendered).await;
+            }
+            Some(Err(problem)) => {
+                log(call.operation.name, &call.headers, &problem);
+                send_problem(client, &call.reply_to, &problem, None).await;
+            }
+            Some(Ok(None)) | None => {}
+        }
     }
 
     /// Aborts the work on a request that was canceled, or does not begin it.
@@ -150,19 +196,13 @@ impl Dispatcher {
         }
     }
 
-    fn finish(
-        &self,
-        operation: &OperationHandler,
-        reply_to: &Subject,
-        started: Instant,
-        outcome: Outcome,
-        code: u8,
-    ) {
-        self.in_flight.borrow_mut().remove(reply_to.as_str());
+    fn finish(&self, call: &Call, outcome: Outcome, code: u8) {
+        self.in_flight.borrow_mut().remove(call.reply_to.as_str());
         let ended = Instant::now();
         self.load.end(ended);
-        self.metrics.record_call(operation.name, code, ended - started);
-        self.stats.count(operation.name, ended - started, outcome);
+        let (name, took) = (call.operation.name, ended - call.started);
+        self.metrics.record_call(name, code, took);
+        self.stats.count(name, took, outcome);
         if self.load.now() == 0 {
             self.idle.notify_waiters();
         }
