@@ -6,6 +6,7 @@
 
 mod file;
 mod members;
+mod next_span;
 
 use std::{
     path::PathBuf,
@@ -14,8 +15,9 @@ use std::{
 
 use file::SegmentFile;
 pub use members::history_statement;
-use mesh_history::{HistoryError, Segment, SegmentList, SegmentName, SegmentStore, Span};
-use mesh_store::{ReadError, Row, SealSession, Snapshot, Store, TimeUs, error::StoreError};
+use mesh_history::{HistoryError, Segment, SegmentList, SegmentName, SegmentStore};
+use mesh_store::{ReadError, SealSession, Snapshot, Store, TimeUs, error::StoreError};
+use next_span::{NEXT_SPAN, NextSpan};
 use tokio::time::timeout;
 
 use crate::metrics::Metrics;
@@ -101,29 +103,6 @@ pub struct Sealing {
     pub scratch: PathBuf,
     /// Metrics of the workload.
     pub metrics: Metrics,
-}
-
-/// The next span as read from the database.
-struct NextSpan {
-    span: Option<(i64, i64, TimeUs, TimeUs)>,
-    is_complete: bool,
-    chain_id: Option<String>,
-}
-
-const NEXT_SPAN: &str = include_str!("../../sql/next_span.sql");
-
-impl NextSpan {
-    fn read(row: &Row) -> Result<Self, ReadError> {
-        let from: Option<i64> = row.try_get("height_from")?;
-        let to: Option<i64> = row.try_get("height_to")?;
-        let times = (row.try_get("time_from")?, row.try_get("time_to")?);
-        let span = match (from, to, times) {
-            (Some(from), Some(to), (Some(time_from), Some(time_to))) => Some((from, to, time_from, time_to)),
-            _ => None,
-        };
-        let is_complete: Option<bool> = row.try_get("is_complete")?;
-        Ok(Self { span, is_complete: is_complete.unwrap_or(false), chain_id: row.try_get("chain_id")? })
-    }
 }
 
 impl Sealing {
@@ -227,14 +206,14 @@ impl Sealing {
         let last = newest_end(list);
         let snapshot = session.snapshot().await?;
         let row = snapshot.one(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &ends_at]).await?;
-        let NextSpan { span: Some(span), is_complete: true, chain_id } = NextSpan::read(&row)? else {
+        let NextSpan { blocks: Some(blocks), is_complete: true, chain_id } = NextSpan::read(&row)? else {
             return Ok(None);
         };
         let chain_id = chain_id.filter(|id| !id.is_empty());
         let chain_id = chain_id.ok_or_else(|| SealError::Unfit("the database names no chain".to_owned()))?;
-        check_blocks(&snapshot, span, last).await?;
+        blocks.check(&snapshot, last).await?;
         let version = snapshot.schema().await?.exportable;
-        let span = describe(span, chain_id, version, list)?;
+        let span = blocks.describe(chain_id, version, list)?;
 
         let statements = members::all(&snapshot.primary_keys().await?)?;
         let (mut file, making) = SegmentFile::begin(self.segments.clone(), self.scratch.clone());
@@ -317,49 +296,4 @@ async fn check_newest(snapshot: &Snapshot<'_>, list: &SegmentList) -> Result<(),
         }
         _ => Ok(()),
     }
-}
-
-/// Refuses a span that lacks blocks, begins behind a gap, or whose times do not rise (W1): what is sealed is
-/// never replaced.
-async fn check_blocks(
-    snapshot: &Snapshot<'_>,
-    (first, to, time_from, time_to): (i64, i64, TimeUs, TimeUs),
-    last: i64,
-) -> Result<(), SealError> {
-    let from = if last < 0 { first } else { last + 1 };
-    match snapshot.fault_of_blocks((from, to), (time_from, time_to)).await? {
-        None => Ok(()),
-        Some(fault) => Err(SealError::Refused { from, to, fault }),
-    }
-}
-
-fn describe(
-    (span_from, span_to, time_from, time_to): (i64, i64, TimeUs, TimeUs),
-    chain_id: String,
-    version: i32,
-    list: &SegmentList,
-) -> Result<Span, SealError> {
-    let unfit = |what: String| SealError::Unfit(what);
-    let height = |height: i64| u64::try_from(height).map_err(|_| unfit(format!("there is a block {height}")));
-    let (from, to) = (height(span_from)?, height(span_to)?);
-    let before = |name: &SegmentName| name.height_to.checked_add(1) == Some(from);
-    if let Some(broken) = list.unreadable.iter().find(|unreadable| before(&unreadable.name)) {
-        return Err(unfit(format!("{}, which comes before, cannot be read", broken.name)));
-    }
-    let previous: Option<&Segment> =
-        list.segments.iter().find(|segment| before(&segment.name)).map(std::ops::Deref::deref);
-    let (block_time_from, block_time_to) = (time_from.ns(), time_to.ns());
-    if let Some(previous) = previous.filter(|previous| block_time_from <= previous.block_time_to) {
-        let fault = format!("block {from} is not later than the last one of {}", previous.name);
-        return Err(SealError::Refused { from: span_from, to: span_to, fault });
-    }
-    Ok(Span {
-        chain_id,
-        database_version: u32::try_from(version).unwrap_or(0).max(1),
-        height_from: from,
-        height_to: to,
-        block_time_from,
-        block_time_to,
-        previous_id: previous.map(|segment| segment.id),
-    })
 }
