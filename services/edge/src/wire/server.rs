@@ -24,7 +24,7 @@ use tokio_util::either::Either;
 use crate::{
     access_log::AccessLog,
     admission::{
-        Admission, ConnectionPermit,
+        Admission, ClientContext, ConnectionPermit,
         head::has_valid_host,
         rejection::{Rejector, SpareFile},
     },
@@ -254,44 +254,80 @@ impl<S: WarpService> Acceptor<S> {
             let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
             let connection = Box::pin(connection);
             if let Err(error) = serve_until_closed(connection, &state, open.phase.clone()).await {
-                match (WithoutHyper::<Answer>::take(&*error), owner.take()) {
-                    (Some(answer), Some(socket)) if is_switch(&answer) => {
-                        let gateway = acceptor.parts.service.gateway().clone();
-                        acceptor.writer.spawn(async move {
-                            let socket = TimeoutStream::new(socket, Arc::clone(&state), timeouts);
-                            match switch(socket, answer, &state, gateway).await {
-                                // A task is as large as its largest state, and this one lasts for hours.
-                                Ok(session) => drop(tokio::spawn(async move {
-                                    session.await;
-                                    drop(open);
-                                })),
-                                Err(error) => tracing::debug!(%error, "a handshake broke"),
-                            }
-                        });
-                    }
-                    (Some(answer), Some(socket)) => acceptor.writer.spawn(async move {
-                        let socket = TimeoutStream::new(socket, state, timeouts);
-                        if let Err(error) = write_answer(socket, answer).await {
-                            tracing::debug!(%error, "an endless answer broke");
-                        }
-                        drop(open);
-                    }),
-                    (_, socket) => {
-                        let is_cut = error.downcast_ref().is_some_and(hyper::Error::is_user);
-                        if let (true, Some(Either::Left(socket))) = (is_cut && state.is_http10(), socket) {
-                            // Closed in order, the connection would make what was sent look like all of it.
-                            let _ = socket.set_zero_linger();
-                        }
-                        log_broken(&*error, peer, &state, acceptor.parts.access_log.as_deref());
-                    }
-                }
+                acceptor.after_hyper(&*error, owner.take(), peer, state, timeouts, open);
             }
         });
+    }
+
+    /// Serves the rest of a connection that hyper has left: the response that is written without it, or none after an
+    /// error.
+    fn after_hyper(
+        &self,
+        error: &(dyn Error + Send + Sync + 'static),
+        socket: Option<Socket>,
+        peer: IpAddr,
+        state: Arc<ConnectionState>,
+        timeouts: Timeouts,
+        open: OpenConnection,
+    ) {
+        match (WithoutHyper::<Answer>::take(error), socket) {
+            (Some(answer), Some(socket)) if is_switch(&answer) => {
+                let gateway = self.parts.service.gateway().clone();
+                self.writer.spawn(async move {
+                    let socket = TimeoutStream::new(socket, Arc::clone(&state), timeouts);
+                    match switch(socket, answer, &state, gateway).await {
+                        // A task is as large as its largest state, and this one lasts for hours.
+                        Ok(session) => drop(tokio::spawn(async move {
+                            session.await;
+                            drop(open);
+                        })),
+                        Err(error) => tracing::debug!(%error, "a handshake broke"),
+                    }
+                });
+            }
+            (Some(answer), Some(socket)) => self.writer.spawn(async move {
+                let socket = TimeoutStream::new(socket, state, timeouts);
+                if let Err(error) = write_answer(socket, answer).await {
+                    tracing::debug!(%error, "an endless answer broke");
+                }
+                drop(open);
+            }),
+            (_, socket) => {
+                let is_cut = error.downcast_ref().is_some_and(hyper::Error::is_user);
+                if let (true, Some(Either::Left(socket))) = (is_cut && state.is_http10(), socket) {
+                    // Closed in order, the connection would make what was sent look like all of it.
+                    let _ = socket.set_zero_linger();
+                }
+                log_broken(error, peer, &state, self.parts.access_log.as_deref());
+            }
+        }
     }
 
     fn open_connection(&self, permit: ConnectionPermit) -> OpenConnection {
         self.parts.metrics.connections.inc();
         OpenConnection { metrics: self.parts.metrics.clone(), phase: self.phase.clone(), _permit: permit }
+    }
+
+    /// Counts a request as in flight, and begins its line of the access log.
+    fn begin(
+        &self,
+        request: &Request<Incoming>,
+        peer: IpAddr,
+        connection: &Arc<ConnectionState>,
+        client: &ClientContext,
+    ) -> Exchange {
+        let record = self.parts.access_log.as_ref().map(|log| {
+            let address = self.parts.admission.client_address(peer, request.headers());
+            log.begin(request, address, client.key.as_ref().map(|key| Arc::clone(key.key.name())))
+        });
+        Exchange {
+            request: connection.start_request(),
+            is_http1: request.version() < Version::HTTP_2,
+            rate: client.rate,
+            key: client.key.clone(),
+            is_anonymous_allowed: self.parts.is_anonymous_allowed,
+            record,
+        }
     }
 
     /// Answers a request: from the cache, over gRPC, or by warp.
@@ -306,18 +342,7 @@ impl<S: WarpService> Acceptor<S> {
         let cached = self.parts.service.find_cached(&request, started);
         let operation = cached.as_ref().map(|cached| cached.question.question.operation);
         let client = self.parts.admission.identify(connection, peer, &request, operation);
-        let record = self.parts.access_log.as_ref().map(|log| {
-            let address = self.parts.admission.client_address(peer, request.headers());
-            log.begin(&request, address, client.key.as_ref().map(|key| Arc::clone(key.key.name())))
-        });
-        let exchange = Exchange {
-            request: connection.start_request(),
-            is_http1: request.version() < Version::HTTP_2,
-            rate: client.rate,
-            key: client.key.clone(),
-            is_anonymous_allowed: self.parts.is_anonymous_allowed,
-            record,
-        };
+        let exchange = self.begin(&request, peer, connection, &client);
         if !has_valid_host(&request) {
             let id = RequestId::of(request.headers());
             if !exchange.is_http1 {
