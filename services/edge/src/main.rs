@@ -30,6 +30,7 @@ mod wire;
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use actix::Actor;
+use mesh_bus::Bus;
 use mesh_chassis::{Failure, LogQueue, Service, Setup};
 use tokio::{sync, time};
 
@@ -98,15 +99,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
         mode => AccessLog::new(mode, LogQueue::start(metrics.log_dropped.clone())?, routes.clone()),
     };
     let status = MeshStatus::new(setup.bus.clone(), Arc::clone(&heads));
-    let keys = match config.keys_file.clone() {
-        Some(file) => {
-            let (edges, usage) =
-                (LiveEdges::start(setup.bus.clone()).await?, Usage::start(setup.bus.clone()));
-            let keys = Keys::start(file, edges, usage, metrics.clone());
-            Some(keys.map_err(|error| format!("MESH_EDGE_KEYS_FILE: {error}"))?)
-        }
-        None => None,
-    };
+    let keys = follow_keys(&config, &setup.bus, &metrics).await?;
     let admission = Arc::new(Admission::new(&config, keys, routes.clone(), &metrics));
     let gateway = GatewayState {
         backend,
@@ -144,4 +137,12 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
         server.drain(grace).await;
         admission.finish().await;
     }))
+}
+
+/// Follows the file of keys, if there is one.
+async fn follow_keys(config: &Config, bus: &Bus, metrics: &Metrics) -> Result<Option<Keys>, Failure> {
+    let Some(file) = config.keys_file.clone() else { return Ok(None) };
+    let (edges, usage) = (LiveEdges::start(bus.clone()).await?, Usage::start(bus.clone()));
+    let keys = Keys::start(file, edges, usage, metrics.clone());
+    Ok(Some(keys.map_err(|error| format!("MESH_EDGE_KEYS_FILE: {error}"))?))
 }
