@@ -2,6 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    error::Error,
     future::Future,
     io,
     net::SocketAddr,
@@ -85,7 +86,7 @@ macro_rules! program {
 }
 
 /// Why a service cannot start.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// [`run`]'s argument without its types, so that the framework is compiled once and not in every service.
 type Start = Box<dyn FnOnce(Bus, Rc<RefCell<Registry>>) -> LocalBoxFuture<'static, Result<Service, Failure>>>;
@@ -230,24 +231,24 @@ fn run_configured(program: Program, configure: Configure) -> ExitCode {
     install_tls_provider();
     let lived = actix::System::new().block_on(live((workload, version), common, &telemetry, start));
     telemetry.stop();
-    let exit = match &lived {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            let error = error_chain(failure.as_ref());
-            tracing::error!(workload, error, "cannot run");
-            // The other program that listens on an address may end; everything else needs a correction.
-            let is_taken = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
-            if failure.downcast_ref().is_some_and(is_taken) {
-                eprintln!("{workload}: {error}");
-                ExitCode::FAILURE
-            } else {
-                eprintln!("{workload}: wrong configuration: {error}");
-                ExitCode::from(WRONG_CONFIGURATION)
-            }
-        }
-    };
+    let exit = lived.map_or_else(|failure| report(workload, &*failure), |()| ExitCode::SUCCESS);
     log::flush(LOG_WITHIN);
     exit
+}
+
+/// Reports why a workload cannot run; returns the code with which it ends.
+fn report(workload: &str, failure: &(dyn Error + Send + Sync + 'static)) -> ExitCode {
+    let error = error_chain(failure);
+    tracing::error!(workload, error, "cannot run");
+    // The other program that listens on an address may end; everything else needs a correction.
+    let is_taken = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
+    if failure.downcast_ref().is_some_and(is_taken) {
+        eprintln!("{workload}: {error}");
+        ExitCode::FAILURE
+    } else {
+        eprintln!("{workload}: wrong configuration: {error}");
+        ExitCode::from(WRONG_CONFIGURATION)
+    }
 }
 
 /// The error for an address in a variable on which a service cannot listen.
