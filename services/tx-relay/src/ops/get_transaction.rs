@@ -106,20 +106,26 @@ impl Search {
             let what = "a replica of the relay does not answer: it may know the transaction";
             return Err(Problem::new(Code::Unavailable, NODE, what));
         }
-        if is_included(&state) {
+        self.share(hash, &state, was_known).await?;
+        Ok(Found { state, has_no_index })
+    }
+
+    /// Shares what a client is about to receive with the other replicas, and caches it.
+    async fn share(&self, hash: &TxHash, state: &SubmissionState, was_known: bool) -> Result<(), Problem> {
+        if is_included(state) {
             // Replicas may know the transaction without its block, also a frozen one that this replica does not know. If
             // this replica and the node end now, they would report an earlier state.
             let learned = Learned { hash: *hash, state: state.clone(), is_reported: false };
             let learn = Learn { states: vec![learned], is_for_known: !was_known };
             self.relay.send(learn).await.map_err(stopping)?;
-            self.peers.share(hash, &state, !was_known).await;
+            self.peers.share(hash, state, !was_known).await;
         } else if !was_known && state.answer.is_some() {
-            self.peers.share_reported(hash, &state).await;
+            self.peers.share_reported(hash, state).await;
         }
         if state.answer.is_some() {
             self.relay.send(Reported(*hash, state.clone())).await.map_err(stopping)?;
         }
-        Ok(Found { state, has_no_index })
+        Ok(())
     }
 }
 
