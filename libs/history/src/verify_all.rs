@@ -35,7 +35,7 @@ impl SegmentStore {
     pub async fn verify_all(
         &self,
         chain_id: Option<&str>,
-        mut progress: impl FnMut(&SegmentName, usize, usize),
+        progress: impl FnMut(&SegmentName, usize, usize),
     ) -> Result<Verification, HistoryError> {
         let list = self.list().await?;
         // Without a readable segment every file counts.
@@ -49,19 +49,7 @@ impl SegmentStore {
         for unreadable in unreadable {
             faults.push((unreadable.name.clone(), fault(&unreadable.name, &unreadable.error)?));
         }
-        let (mut sound, mut gone) = (Vec::with_capacity(segments.len()), Vec::new());
-        for (number, segment) in (1..).zip(segments) {
-            progress(&segment.name, number, segments.len());
-            match self.verify(&segment.name).await {
-                Ok(verified) if verified == **segment => sound.push(segment.clone()),
-                Ok(_) => {
-                    let what = "it was replaced while it was verified";
-                    faults.push((segment.name.clone(), Fault::of(&segment.name, what)));
-                }
-                Err(HistoryError::Gone { .. }) => gone.push(segment.name.clone()),
-                Err(error) => faults.push((segment.name.clone(), fault(&segment.name, &error)?)),
-            }
-        }
+        let (sound, gone) = self.verify_each(segments, progress, &mut faults).await?;
         let (list, _) = of_chain(self.list().await?);
         let names = list.segments.iter().map(|segment| &segment.name);
         let oldest = names.chain(list.unreadable.iter().map(|unreadable| &unreadable.name)).min();
@@ -83,6 +71,29 @@ impl SegmentStore {
         others.extend(self.list_misnamed().await?);
         others.sort();
         Ok(Verification { faults, sound, begins_late, others })
+    }
+
+    /// Verifies each segment by itself. Returns those without faults, and the names of those that are gone.
+    async fn verify_each(
+        &self,
+        segments: &[Arc<Segment>],
+        mut progress: impl FnMut(&SegmentName, usize, usize),
+        faults: &mut Vec<(SegmentName, Fault)>,
+    ) -> Result<(Vec<Arc<Segment>>, Vec<SegmentName>), HistoryError> {
+        let (mut sound, mut gone) = (Vec::with_capacity(segments.len()), Vec::new());
+        for (number, segment) in (1..).zip(segments) {
+            progress(&segment.name, number, segments.len());
+            match self.verify(&segment.name).await {
+                Ok(verified) if verified == **segment => sound.push(Arc::clone(segment)),
+                Ok(_) => {
+                    let what = "it was replaced while it was verified";
+                    faults.push((segment.name.clone(), Fault::of(&segment.name, what)));
+                }
+                Err(HistoryError::Gone { .. }) => gone.push(segment.name.clone()),
+                Err(error) => faults.push((segment.name.clone(), fault(&segment.name, &error)?)),
+            }
+        }
+        Ok((sound, gone))
     }
 }
 
