@@ -23,6 +23,8 @@ pub(super) struct Attempt<'a> {
     pub(super) sent_at: Instant,
     /// The replica that was asked by name.
     pub(super) replica: Option<Arc<str>>,
+    /// Whether it was sent while an earlier attempt was unanswered.
+    pub(super) is_hedge: bool,
     pub(super) is_answered: bool,
 }
 
@@ -66,10 +68,10 @@ impl Attempt<'_> {
         }
     }
 
-    /// Waits for the result; `is_hedge`: whether it was sent while an earlier attempt was unanswered.
-    pub(super) async fn outcome(mut self, is_hedge: bool) -> AttemptOutcome {
+    /// Waits for the result.
+    pub(super) async fn outcome(mut self) -> AttemptOutcome {
         let result = self.result().await;
-        AttemptOutcome { replica: self.replica.take(), is_hedge, result }
+        AttemptOutcome { replica: self.replica.take(), is_hedge: self.is_hedge, result }
     }
 }
 

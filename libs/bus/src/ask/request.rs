@@ -63,7 +63,7 @@ impl<'a> Request<'a> {
         match timeout_at(self.deadline, sent).await {
             Ok(Ok(())) => {
                 let (bus, target, sent_at) = (self.bus, self.target, Instant::now());
-                Ok(Attempt { bus, target, pending, sent_at, replica, is_answered: false })
+                Ok(Attempt { bus, target, pending, sent_at, replica, is_hedge: false, is_answered: false })
             }
             Ok(Err(error)) => {
                 let problem = Problem::unavailable("the request could not be put on the message bus");

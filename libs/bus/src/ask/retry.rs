@@ -113,7 +113,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
     /// Adds the first attempt, which is late but still unanswered.
     fn after(mut self, late: Attempt<'a>) -> Self {
         self.asked.clone_from(&late.replica);
-        self.pending.push(Box::pin(late.outcome(false)));
+        self.pending.push(Box::pin(late.outcome()));
         self
     }
 
@@ -168,8 +168,9 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
             self.hedges += 1;
             shared.asks.hedges.inc();
             // A silent replica may hold the earlier attempt: then the hedge waits for its turn.
-            let hedge = request.send(group.pick_most_recent(now), has_silent).await?;
-            self.pending.push(Box::pin(hedge.outcome(true)));
+            let mut hedge = request.send(group.pick_most_recent(now), has_silent).await?;
+            hedge.is_hedge = true;
+            self.pending.push(Box::pin(hedge.outcome()));
         } else if shared.replicas.are_gone(group) {
             return Err(request.no_replica());
         }
@@ -191,7 +192,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         let replica = replica.or_else(|| self.request.first_replica());
         let attempt = self.request.send(replica, self.waits).await?;
         self.asked.clone_from(&attempt.replica);
-        self.pending.push(Box::pin(attempt.outcome(false)));
+        self.pending.push(Box::pin(attempt.outcome()));
         Ok(())
     }
 
