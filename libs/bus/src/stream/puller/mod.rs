@@ -1,6 +1,5 @@
 //! The reader's side of a stream as a state machine without I/O: events go in by [`Puller::on`], actions come
-//! out of
-//! [`Puller::next`]. It has no clock: times are arguments, counted from the beginning of the stream.
+//! out of [`Puller::next`]. It has no clock: times are arguments, counted from the beginning of the stream.
 //!
 //! It pulls ranges of a quarter of its window, each beginning at the end of the one before. (With halves, the
 //! replica would be idle while the reader reads the end of one.) Invalid chunks (a gap, a repetition, another
@@ -37,6 +36,13 @@ const RANGES_PER_WINDOW: u64 = 4;
 
 /// When a reader does not read for this long, its window is halved.
 const SLOW_READER: Duration = Duration::from_secs(1);
+
+/// What the reader gets next.
+enum Delivery {
+    Bytes(Bytes),
+    /// The stream has ended, whole or not.
+    End(Result<(), Problem>),
+}
 
 /// The state machine of one reader.
 #[derive(Debug)]
@@ -138,11 +144,11 @@ impl Puller {
             return Action::Pull(request);
         }
         match self.deliver() {
-            Some(Ok(bytes)) => {
+            Some(Delivery::Bytes(bytes)) => {
                 self.left_at = Some(now);
                 Action::Deliver(bytes)
             }
-            Some(Err(end)) => {
+            Some(Delivery::End(end)) => {
                 self.finish(end);
                 self.next(now, allowance)
             }
@@ -274,11 +280,11 @@ impl Puller {
         PullRequest { pull, position, budget, is_retry }
     }
 
-    /// The next bytes, or the end of the stream.
-    fn deliver(&mut self) -> Option<Result<Bytes, Result<(), Problem>>> {
+    /// The next bytes, or the end of the stream; `None` while they are pulled.
+    fn deliver(&mut self) -> Option<Delivery> {
         loop {
             if self.plan.to_byte.is_some_and(|to_byte| self.at_byte >= to_byte) {
-                return Some(Err(Ok(())));
+                return Some(Delivery::End(Ok(())));
             }
             let front = self.ranges.front_mut()?;
             // Totals are checked before the last bytes are delivered, because a reader may count the bytes
@@ -288,7 +294,7 @@ impl Puller {
             {
                 let ends_at = self.at_byte + front.buffered_bytes();
                 if !self.plan.agrees_with(totals, ends_at) {
-                    return Some(Err(Err(data_lost("the stream does not end where it should"))));
+                    return Some(Delivery::End(Err(data_lost("the stream does not end where it should"))));
                 }
             }
             if let Some(mut bytes) = front.buffered.pop_front() {
@@ -297,23 +303,23 @@ impl Puller {
                 }
                 self.at_byte += bytes.len() as u64;
                 if self.plan.total_bytes.is_some_and(|total| self.at_byte > total) {
-                    return Some(Err(Err(data_lost("the stream is longer than it should be"))));
+                    return Some(Delivery::End(Err(data_lost("the stream is longer than it should be"))));
                 }
                 let is_proven = self.at_byte - self.plan.from_byte >= self.limits.unproven_bytes;
                 if mem::take(&mut self.is_dry) && self.failures == 0 && is_proven {
                     let grown = self.window + bytes.len() as u64 / u64::from(self.limits.growth);
                     self.window = grown.min(self.limits.max_window());
                 }
-                return Some(Ok(bytes));
+                return Some(Delivery::Bytes(bytes));
             }
             if front.end.is_some() {
-                return Some(Err(match self.plan.to_byte {
+                return Some(Delivery::End(match self.plan.to_byte {
                     None => Ok(()),
                     Some(_) => Err(data_lost("the stream ends before the last byte asked for")),
                 }));
             }
             if let Some(problem) = &front.broken {
-                return Some(Err(Err(problem.clone())));
+                return Some(Delivery::End(Err(problem.clone())));
             }
             if !front.is_complete {
                 return None;
