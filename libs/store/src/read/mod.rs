@@ -84,6 +84,18 @@ struct Servers {
     unreadable: Unreadable,
 }
 
+impl Servers {
+    /// The replica and the height that it must have, if there is one that is not known to be far behind that.
+    ///
+    /// # Errors
+    /// While the primary does not answer.
+    fn replica_with(&self, past: Option<&Past>) -> Result<Option<(&Server, Option<u64>)>, ReadError> {
+        let Some(replica) = &self.replica else { return Ok(None) };
+        let needed = needed_height(past, self.primary.head()?);
+        Ok(Some((replica, needed)).filter(|_| !is_far_behind(replica, needed)))
+    }
+}
+
 /// A bound parameter.
 pub type Parameter<'a> = &'a (dyn ToSql + Sync);
 
@@ -133,12 +145,7 @@ impl Store {
         parameters: &[Parameter<'_>],
         past: Option<&Past>,
     ) -> Result<Row, ReadError> {
-        let Servers { primary, replica, .. } = &*self.servers;
-        if let Some(replica) = replica {
-            let needed = needed_height(past, primary.head()?);
-            if is_far_behind(replica, needed) {
-                return primary.point(sql, parameters).await;
-            }
+        if let Some((replica, needed)) = self.servers.replica_with(past)? {
             match replica.point(sql, parameters).await {
                 Ok(row) if has_height(Some(&row), needed) => return Ok(row),
                 Err(ReadError::Late) => return Err(ReadError::Late),
@@ -146,7 +153,7 @@ impl Store {
                 Ok(_) | Err(_) => {}
             }
         }
-        primary.point(sql, parameters).await
+        self.servers.primary.point(sql, parameters).await
     }
 
     /// Runs a statement that returns rows, over a pooled connection. Cancelled when dropped. It is planned once
@@ -183,12 +190,7 @@ impl Store {
         queries: &[Query<'_>],
         past: Option<&Past>,
     ) -> Result<Vec<Vec<Row>>, ReadError> {
-        let Servers { primary, replica, .. } = &*self.servers;
-        if let Some(replica) = replica {
-            let needed = needed_height(past, primary.head()?);
-            if is_far_behind(replica, needed) {
-                return primary.list(list, queries).await;
-            }
+        if let Some((replica, needed)) = self.servers.replica_with(past)? {
             match replica.list(list, queries).await {
                 Ok(rows) if has_height(rows.first().and_then(|rows| rows.first()), needed) => {
                     return Ok(rows);
@@ -197,7 +199,7 @@ impl Store {
                 Ok(_) | Err(_) => {}
             }
         }
-        primary.list(list, queries).await
+        self.servers.primary.list(list, queries).await
     }
 
     /// Counts a read and records it in the trace.
