@@ -144,16 +144,10 @@ impl PullRange {
         if chunk.index < attempt.index {
             return ChunkOutcome::Repeat;
         }
-        let is_consistent = match chunk.mark {
-            Mark::More => !chunk.bytes.is_empty() && chunk.after != chunk.position,
-            // A pull that stops before its first chunk has failed.
-            Mark::Stop => chunk.bytes.is_empty() && chunk.after == chunk.position && chunk.index > 0,
-            Mark::End(_) => true,
-        };
         let fits = chunk.bytes.len() <= self.left.chunk_bytes();
         // Pulls of one range begin at the same position, and the first chunk of one cancels the others: so
         // the next chunk of a pull is the next of the range, or there is a gap.
-        if chunk.position != self.next || !is_consistent || !fits {
+        if chunk.position != self.next || !is_consistent(&chunk) || !fits {
             return ChunkOutcome::Torn;
         }
         attempt.index += 1;
@@ -191,5 +185,15 @@ impl PullRange {
             attempt.pull == pull && !is_complete
         });
         ChunkOutcome::Next { took, canceled }
+    }
+}
+
+/// Whether a chunk has bytes where its mark says so, and moves by them.
+fn is_consistent(chunk: &Chunk) -> bool {
+    match chunk.mark {
+        Mark::More => !chunk.bytes.is_empty() && chunk.after != chunk.position,
+        // A pull that stops before its first chunk has failed.
+        Mark::Stop => chunk.bytes.is_empty() && chunk.after == chunk.position && chunk.index > 0,
+        Mark::End(_) => true,
     }
 }
