@@ -94,16 +94,14 @@ mod tests {
         table: "events",
         key: &[KeyKind::Integer.column("number")],
         columns: &["size"],
-        is_grouped: false,
         filters: &[Filter::AnyOf("state")],
         indexed: &["state"],
-        plainly_indexed: &[],
         past: &[PastSource {
             by: &[],
             of_version: &["state"],
             sql: "SELECT * FROM events WHERE at <= {time}",
         }],
-        past_bound: None,
+        ..List::PLAIN
     };
 
     /// A page of ten events in these states, newest first.

@@ -132,18 +132,8 @@ mod tests {
     use super::*;
     use crate::list::KeyKind;
 
-    const LIST: List = List {
-        name: "test",
-        table: "test",
-        key: &[KeyKind::Integer.column("id")],
-        columns: &[],
-        is_grouped: false,
-        filters: &[],
-        indexed: &[],
-        plainly_indexed: &[],
-        past: &[],
-        past_bound: None,
-    };
+    const LIST: List =
+        List { name: "test", table: "test", key: &[KeyKind::Integer.column("id")], ..List::PLAIN };
 
     const SIZES: PageSizes = PageSizes { default: 1000, greatest: 5000 };
 
