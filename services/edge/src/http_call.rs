@@ -28,6 +28,7 @@ use crate::{
     respond::{answer, download::Download, handling::HandlingNote},
     route::{
         limits::{self, LIMITS},
+        page::Page,
         routes::{RouteMatch, WATCH},
     },
     unread_body,
@@ -74,16 +75,7 @@ impl HttpCall<'_> {
         }
         let is_read = matches!(head.method, Method::GET | Method::HEAD);
         match matched {
-            RouteMatch::Page(page) if is_read => {
-                if !page.is_vital {
-                    self.check_rate()?;
-                }
-                if let (Some(key), LIMITS) = (&head.client.key, page.name) {
-                    return limits::of_key(&state.config, &key.key, head.query(), &head.headers);
-                }
-                page.prepare().await;
-                page.answer(head.query(), &head.headers)
-            }
+            RouteMatch::Page(page) if is_read => self.page(page).await,
             RouteMatch::Status if is_read => {
                 self.check_rate()?;
                 answer::check_if_match(&head.headers, None)?;
@@ -113,6 +105,19 @@ impl HttpCall<'_> {
                 Err(HttpError { status, problem, allow })
             }
         }
+    }
+
+    /// Answers a request for a page.
+    async fn page(&self, page: &Arc<Page>) -> Result<Response, HttpError> {
+        let (state, head) = (self.state, self.head);
+        if !page.is_vital {
+            self.check_rate()?;
+        }
+        if let (Some(key), LIMITS) = (&head.client.key, page.name) {
+            return limits::of_key(&state.config, &key.key, head.query(), &head.headers);
+        }
+        page.prepare().await;
+        page.answer(head.query(), &head.headers)
     }
 
     /// Rejects a request for data of a client that needs a key (K2), or over its rate limit.

@@ -3,7 +3,7 @@
 mod console;
 mod guide;
 pub(crate) mod limits;
-mod page;
+pub(crate) mod page;
 pub(crate) mod pages;
 pub(crate) mod routes;
 pub(crate) mod status;
