@@ -162,28 +162,9 @@ fn origin(text: &str) -> Option<String> {
 
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
-        let origins = env.or("MESH_EDGE_CORS_ORIGINS", "*".to_owned());
-        let origins = origins.split(',').map(str::trim).filter(|text| !text.is_empty());
-        let origins = origins.filter_map(|text| {
-            origin(text).or_else(|| {
-                env.mistake(format!("MESH_EDGE_CORS_ORIGINS: {text} is not * or scheme://host[:port]"));
-                None
-            })
-        });
-        let origins: Vec<String> = origins.collect();
+        let cors_origins = cors_origins(env);
         let inherited = env.optional("LISTEN_FDNAMES").unwrap_or_default();
-        let grpc_listen = match env.or("MESH_EDGE_GRPC_LISTEN", String::new()) {
-            address if address.is_empty() => None,
-            address => address
-                .parse()
-                .map_err(|_| env.mistake("MESH_EDGE_GRPC_LISTEN is not an address and port"))
-                .ok(),
-        };
-        let [certificate, key] =
-            ["MESH_EDGE_TLS_CERT", "MESH_EDGE_TLS_KEY"].map(|name| env.optional(name).map(PathBuf::from));
-        if certificate.is_some() != key.is_some() {
-            env.mistake("MESH_EDGE_TLS_CERT and MESH_EDGE_TLS_KEY are given together, or neither");
-        }
+        let (grpc_listen, tls) = (grpc_listen(env), tls_files(env));
         let keys_file = env.optional("MESH_EDGE_KEYS_FILE").map(PathBuf::from);
         let is_anonymous_allowed = env.flag("MESH_EDGE_ANONYMOUS", true);
         if keys_file.is_none() && !is_anonymous_allowed {
@@ -194,7 +175,7 @@ impl mesh_chassis::Config for Config {
             grpc_listen,
             keys_file,
             is_anonymous_allowed,
-            tls: certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key }),
+            tls,
             shared_max_age_s: env.or("MESH_EDGE_SHARED_MAX_AGE_S", 0),
             inherited_sockets: inherited
                 .split(':')
@@ -202,7 +183,7 @@ impl mesh_chassis::Config for Config {
                 .map(str::to_owned)
                 .collect(),
             listen: env.or("MESH_EDGE_LISTEN", SocketAddr::from(([127, 0, 0, 1], 8080))),
-            cors_origins: origins,
+            cors_origins,
             cache_bytes: env.or("MESH_EDGE_CACHE_BYTES", 64 << 20),
             answer_bytes: answer_bytes(env, limits.body_bytes),
             lag: LagLimit::read(env),
@@ -217,6 +198,36 @@ impl mesh_chassis::Config for Config {
             limits,
         }
     }
+}
+
+fn cors_origins(env: &mut Env) -> Vec<String> {
+    let origins = env.or("MESH_EDGE_CORS_ORIGINS", "*".to_owned());
+    let origins = origins.split(',').map(str::trim).filter(|text| !text.is_empty());
+    let origins = origins.filter_map(|text| {
+        origin(text).or_else(|| {
+            env.mistake(format!("MESH_EDGE_CORS_ORIGINS: {text} is not * or scheme://host[:port]"));
+            None
+        })
+    });
+    origins.collect()
+}
+
+fn grpc_listen(env: &mut Env) -> Option<SocketAddr> {
+    match env.or("MESH_EDGE_GRPC_LISTEN", String::new()) {
+        address if address.is_empty() => None,
+        address => {
+            address.parse().map_err(|_| env.mistake("MESH_EDGE_GRPC_LISTEN is not an address and port")).ok()
+        }
+    }
+}
+
+fn tls_files(env: &mut Env) -> Option<TlsFiles> {
+    let [certificate, key] =
+        ["MESH_EDGE_TLS_CERT", "MESH_EDGE_TLS_KEY"].map(|name| env.optional(name).map(PathBuf::from));
+    if certificate.is_some() != key.is_some() {
+        env.mistake("MESH_EDGE_TLS_CERT and MESH_EDGE_TLS_KEY are given together, or neither");
+    }
+    certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key })
 }
 
 /// The bytes for long answers and bodies: room for some of the longest bodies.
