@@ -232,21 +232,9 @@ impl PullStream {
     }
 
     async fn send(&mut self, request: PullRequest) {
-        let PullRequest { pull, position, budget, is_retry } = request;
-        let metrics = &self.bus.shared.pulls;
-        metrics.pulls.inc();
+        self.bus.shared.pulls.pulls.inc();
         self.bus.record_request().await;
-        let group = &self.target.group;
-        let replica = if is_retry {
-            metrics.again.inc();
-            self.span.record_event(
-                "resumed",
-                [("mesh.stream.bytes", i64::try_from(self.delivered).unwrap_or(i64::MAX).into())],
-            );
-            group.pick_most_recent(Instant::now())
-        } else {
-            group.pick_around_silent()
-        };
+        let (pull, replica) = (request.pull, self.choose_replica(request.is_retry));
         let subject = match &replica {
             Some(id) => subjects::direct(&self.target.subject, id),
             None => self.target.subject.clone(),
@@ -256,17 +244,8 @@ impl PullStream {
             self.named_pulls.push_front((pull, id));
         }
         self.inbox.set_outstanding(self.puller.outstanding());
-        let mut headers = HeaderMap::new();
-        let header = PullHeader { stream: self.inbox.stream, budget, position };
-        headers.insert(PULL, header.write());
-        // Longer than the reader waits: a replica that lets the pull wait in its line does not answer that time
-        // ran out just before the reader would report why the others refused it.
-        let left = self.options.limits.idle * 2;
-        let ask = AskHeader { left, request_id: &self.options.request_id, ..AskHeader::default() };
-        headers.insert(headers::ASK, ask.write());
-        headers::write_trace(&mut headers, self.pull_trace(is_retry).as_ref());
+        let (headers, reply_to) = (self.headers(request), self.inbox.reply_to(pull));
         self.has_begun = true;
-        let reply_to = self.inbox.reply_to(pull);
         // Without a connection the client would queue the pull and send it when it is out of date.
         let sent = match self.bus.chunk_client() {
             Some(client) => {
@@ -278,6 +257,32 @@ impl PullStream {
         if !sent {
             self.puller.on(Event::Failed(pull, no_bus()), self.started.elapsed());
         }
+    }
+
+    /// The replica that a pull is sent to by name; `None` = any.
+    fn choose_replica(&self, is_retry: bool) -> Option<Arc<str>> {
+        let group = &self.target.group;
+        if !is_retry {
+            return group.pick_around_silent();
+        }
+        self.bus.shared.pulls.again.inc();
+        let delivered = i64::try_from(self.delivered).unwrap_or(i64::MAX);
+        self.span.record_event("resumed", [("mesh.stream.bytes", delivered.into())]);
+        group.pick_most_recent(Instant::now())
+    }
+
+    fn headers(&self, request: PullRequest) -> HeaderMap {
+        let PullRequest { position, budget, is_retry, .. } = request;
+        let mut headers = HeaderMap::new();
+        let header = PullHeader { stream: self.inbox.stream, budget, position };
+        headers.insert(PULL, header.write());
+        // Longer than the reader waits: a replica that lets the pull wait in its line does not answer that time
+        // ran out just before the reader would report why the others refused it.
+        let left = self.options.limits.idle * 2;
+        let ask = AskHeader { left, request_id: &self.options.request_id, ..AskHeader::default() };
+        headers.insert(headers::ASK, ask.write());
+        headers::write_trace(&mut headers, self.pull_trace(is_retry).as_ref());
+        headers
     }
 }
 
