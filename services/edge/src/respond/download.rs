@@ -73,7 +73,7 @@ impl Download<'_> {
         }
         let requested = RequestedRange::of_headers(self.headers).filter(|_| !self.is_head);
         let first = requested.and_then(RequestedRange::first).unwrap_or(0);
-        let mut opened = self.open(first).await?;
+        let opened = self.open(first).await?;
         let etag = (!opened.etag.is_empty()).then(|| format!("\"{}\"", opened.etag));
         answer::check_if_match(self.headers, etag.as_deref())?;
         let mut headers = self.describe(&opened, etag.as_deref());
@@ -105,14 +105,7 @@ impl Download<'_> {
         if self.is_head {
             return Ok(respond(status, headers, stream::empty()));
         }
-        let first = range.as_ref().map_or(0, |range| range.start);
-        if opened.from_byte != first {
-            let etag = opened.etag;
-            opened = self.open(first).await?;
-            if opened.etag != etag || opened.from_byte != first {
-                return Err(Problem::unavailable("the export has just changed").into());
-            }
-        }
+        let opened = self.opened_at(range.as_ref().map_or(0, |range| range.start), opened).await?;
         let to_byte = range.map(|range| range.end).filter(|end| Some(*end) != length);
         let failure = StreamFailure::default();
         let pulled = self.pull(&opened, to_byte).await?;
@@ -167,6 +160,18 @@ impl Download<'_> {
 
     async fn open(&self, from_byte: u64) -> Result<OpenReply, Problem> {
         self.backend.open(self.question, self.context, from_byte).await
+    }
+
+    /// A download that is opened at this byte, again where that is necessary.
+    async fn opened_at(&self, byte: u64, opened: OpenReply) -> Result<OpenReply, Problem> {
+        if opened.from_byte == byte {
+            return Ok(opened);
+        }
+        let again = self.open(byte).await?;
+        if again.etag != opened.etag || again.from_byte != byte {
+            return Err(Problem::unavailable("the export has just changed"));
+        }
+        Ok(again)
     }
 
     async fn pull(&self, opened: &OpenReply, to_byte: Option<u64>) -> Result<PullStream, Problem> {
