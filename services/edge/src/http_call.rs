@@ -12,10 +12,8 @@ use warp::reply::Response;
 use crate::{
     admission::head::{HttpError, check_size},
     ask::{
-        answer::Answer,
-        backend::{CallContext, NO_MEMORY},
-        block_wait::BlockWait,
-        cache::HttpQuestion,
+        answer::Answer, backend::NO_MEMORY, block_wait::BlockWait, cache::HttpQuestion,
+        call_context::CallContext,
     },
     decode::{
         self, Decoded, accept,

@@ -11,9 +11,9 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue};
-use mesh_bus::{AskOptions, Bus, Encoding, OpenReply, PullLimits, PullOptions, PullStream, Target, is_busy};
+use mesh_bus::{Bus, OpenReply, PullStream, Target, is_busy};
 use mesh_problem::{ABOVE_HEAD, Code, NOT_MAPPED, Problem};
-use mesh_telemetry::{TraceContext, span};
+use mesh_telemetry::span;
 use prost_reflect::prost::Message;
 use proto_msgs::{
     Contract, Operation, OperationInfo,
@@ -28,17 +28,16 @@ use tokio::{
 use tracing::Instrument;
 
 use crate::{
-    admission::ClientContext,
     ask::{
         answer::{Answer, caching_of_newest},
         answer_memory::{AnswerMemory, Held, is_share_refusal},
         block_wait::BlockWait,
         cache::{Cache, HttpQuestion, Question},
+        call_context::CallContext,
         heads::ChainHeads,
         singleflight::{CallResult, Singleflight},
     },
     config::Config,
-    connection::ConnectionState,
     metrics::{Metrics, OperationMetrics, ReadSource},
 };
 
@@ -78,70 +77,6 @@ struct OperationHandle {
     /// their answers could not be ordered by age.
     has_height: AtomicBool,
     metrics: Arc<OperationMetrics>,
-}
-
-/// The request that a call is made for.
-pub(crate) struct CallContext {
-    pub(crate) request_id: String,
-    /// Whose request it is: clients wait in turn at a service that is full.
-    pub(crate) client: u64,
-    /// Whether it repeats the read of a watched question.
-    pub(crate) is_look: bool,
-    /// W3C trace context to pass on where no span is recorded.
-    pub(crate) traceparent: Option<TraceContext>,
-    /// The client waits no longer than this.
-    pub(crate) deadline: Instant,
-    /// Whether the deadline is the operation's own, rather than a shorter one of the client.
-    pub(crate) has_full_time: bool,
-    pub(crate) connection: Arc<ConnectionState>,
-}
-
-impl CallContext {
-    /// The context of a client's request that is answered within this time.
-    pub(crate) fn new(
-        request_id: String,
-        client: &ClientContext,
-        traceparent: Option<TraceContext>,
-        within: Duration,
-    ) -> Self {
-        Self {
-            request_id,
-            client: client.id.number(),
-            is_look: false,
-            traceparent,
-            deadline: Instant::now() + within,
-            has_full_time: true,
-            connection: Arc::clone(&client.connection),
-        }
-    }
-
-    /// The same with the client's own deadline, if it has set an earlier one.
-    pub(crate) fn with_deadline(self, deadline: Option<Instant>) -> Self {
-        match deadline {
-            Some(deadline) if deadline < self.deadline => Self { deadline, has_full_time: false, ..self },
-            _ => self,
-        }
-    }
-
-    fn ask_options(&self, encoding: Encoding, repeatable: bool) -> AskOptions {
-        AskOptions {
-            encoding,
-            timeout: self.deadline.saturating_duration_since(Instant::now()),
-            request_id: self.request_id.clone(),
-            client: self.client,
-            traceparent: self.traceparent.clone(),
-            repeatable,
-        }
-    }
-
-    fn pull_options(&self, to_byte: Option<u64>) -> PullOptions {
-        PullOptions {
-            to_byte,
-            request_id: self.request_id.clone(),
-            traceparent: self.traceparent.clone(),
-            limits: PullLimits::default(),
-        }
-    }
 }
 
 impl Backend {

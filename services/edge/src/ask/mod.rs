@@ -5,5 +5,6 @@ pub(crate) mod answer_memory;
 pub(crate) mod backend;
 pub(crate) mod block_wait;
 pub(crate) mod cache;
+pub(crate) mod call_context;
 pub(crate) mod heads;
 mod singleflight;

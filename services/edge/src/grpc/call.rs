@@ -20,9 +20,10 @@ use crate::{
     admission::{ClientContext, head::check_size},
     ask::{
         answer::{Answer, describe_head},
-        backend::{CallContext, NO_MEMORY},
+        backend::NO_MEMORY,
         block_wait::BlockWait,
         cache::Question,
+        call_context::CallContext,
     },
     decode::{self, body},
     gateway::{Gateway, GatewayState},

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{
     admission::ClientContext,
-    ask::backend::CallContext,
+    ask::call_context::CallContext,
     connection::{ConnectionState, LongLivedStream},
     decode,
     grpc::status,

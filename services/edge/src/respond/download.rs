@@ -20,11 +20,7 @@ use warp::reply::{Reply as _, Response};
 
 use crate::{
     admission::{client_limit::ClientPermit, fair_semaphore::Permit, head::HttpError},
-    ask::{
-        answer::describe_head,
-        backend::{Backend, CallContext},
-        cache::Question,
-    },
+    ask::{answer::describe_head, backend::Backend, cache::Question, call_context::CallContext},
     decode::accept::{accepts_gzip, accepts_type},
     respond::{
         answer,

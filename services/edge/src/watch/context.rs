@@ -7,12 +7,7 @@ use proto_msgs::{Contract, OperationInfo};
 use tokio::time::Instant;
 
 use crate::{
-    ask::{
-        answer::Answer,
-        backend::{Backend, CallContext},
-        cache::Question,
-        heads::ChainHeads,
-    },
+    ask::{answer::Answer, backend::Backend, cache::Question, call_context::CallContext, heads::ChainHeads},
     config::Config,
     metrics::Metrics,
     watch::{

@@ -10,7 +10,7 @@ use warp::reply::Response;
 
 use crate::{
     admission::ClientContext,
-    ask::{backend::CallContext, cache::Question, heads::HeadSource},
+    ask::{cache::Question, call_context::CallContext, heads::HeadSource},
     decode::{
         self, Decoded,
         accept::accepts_type,

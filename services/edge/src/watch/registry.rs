@@ -22,8 +22,9 @@ use crate::{
         client_limit::{ClientLimit, ClientPermit},
     },
     ask::{
-        backend::{Backend, CallContext},
+        backend::Backend,
         cache::Question,
+        call_context::CallContext,
         heads::{ChainHeads, HeadSource},
     },
     config::Config,

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::{frame::Id, handshake::Upgrade};
 use crate::{
     admission::{ClientContext, head::check_size},
-    ask::backend::CallContext,
+    ask::call_context::CallContext,
     gateway::{Gateway, GatewayState},
     route::routes::WATCH,
     watch::{
