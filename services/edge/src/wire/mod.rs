@@ -2,6 +2,7 @@
 
 pub(crate) mod endless;
 mod exchange;
+mod hyper_settings;
 mod lent_socket;
 pub(crate) mod listen;
 pub(crate) mod server;
