@@ -1,6 +1,8 @@
 //! The consensus nodes: status, and blocks with their results, always by height. The first node of the list
 //! that has a block serves it, the one with the newest block says how far the chain is.
 
+mod fetch_error;
+mod read;
 pub(crate) mod wire;
 
 use std::{cell::Cell, time::Duration};
@@ -11,11 +13,11 @@ use mesh_node_rpc::{
     NodeUrl, ReplyError, Status, client, describe, foreign_answer, read_body, read_reply, retry_after,
 };
 use reqwest::{Client, StatusCode};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
-use self::wire::{BlockResult, ResultsOutline};
+pub use self::fetch_error::FetchError;
 use crate::block::FetchedBlock;
 
 /// Longest reply that is read.
@@ -51,73 +53,6 @@ pub struct NodeStatus {
     pub earliest: u64,
     /// The height of its newest block; 0 before the first.
     pub latest: u64,
-}
-
-/// Why a node does not serve a block.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FetchError {
-    /// The block is above the newest one.
-    #[error("the node has no block of that height so far")]
-    TooHigh,
-    /// The block has no results so far.
-    #[error("the node has no results of the block so far")]
-    NoResultsYet,
-    /// The node has removed the block; the oldest that it has is above it.
-    #[error("the node's oldest block is {lowest}")]
-    Pruned {
-        /// The height of its oldest block.
-        lowest: u64,
-    },
-    /// The node is configured to keep no results.
-    #[error("the node keeps no results of blocks")]
-    KeepsNoResults,
-    /// A reply is longer than [`MAX_REPLY_BYTES`].
-    #[error("the node's reply has more than {MAX_REPLY_BYTES} bytes")]
-    TooLarge,
-    /// The node, or a proxy before it, limits the rate of requests.
-    #[error("the node limits the rate of requests")]
-    Limited {
-        /// When the next one is allowed.
-        after: Duration,
-    },
-    /// No reply, or one that is no reply to the request: the end of a sentence about the node.
-    #[error("the node {0}")]
-    Unavailable(String),
-}
-
-impl FetchError {
-    /// Reads an error of the node's.
-    fn read(text: &str) -> Self {
-        if text.contains("must be less than or equal to the current blockchain height") {
-            return Self::TooHigh;
-        }
-        if text.contains("could not find results") {
-            return Self::NoResultsYet;
-        }
-        if text.contains("not persisting") {
-            return Self::KeepsNoResults;
-        }
-        let lowest = text.split_once("lowest height is ").map(|(_, rest)| rest);
-        let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
-        match lowest.and_then(|rest| digits(rest).parse().ok()) {
-            Some(lowest) => Self::Pruned { lowest },
-            None => Self::Unavailable(format!("answers with an error: {text}")),
-        }
-    }
-
-    /// Rank of a node's error among those of all nodes; the greatest is reported. A node that does not answer now may have
-    /// the block that others never have.
-    fn weight(&self) -> u8 {
-        match self {
-            Self::TooHigh => 0,
-            Self::Pruned { .. } => 1,
-            Self::KeepsNoResults => 2,
-            Self::Unavailable(_) => 3,
-            Self::Limited { .. } => 4,
-            Self::NoResultsYet => 5,
-            Self::TooLarge => 6,
-        }
-    }
 }
 
 /// The error while a node gets no request.
@@ -258,7 +193,7 @@ impl Nodes {
 
     async fn status_of(&self, url: &NodeUrl) -> Result<NodeStatus, FetchError> {
         let Status { node_info, sync_info } = self.call(url, "status", STATUS_TIMEOUT).await?;
-        let latest = sync_info.latest_block_height.ok_or_else(|| unreadable("status"))?;
+        let latest = sync_info.latest_block_height.ok_or_else(|| FetchError::unreadable("status"))?;
         let earliest = sync_info.earliest_block_height.unwrap_or(0).max(1);
         Ok(NodeStatus { chain_id: node_info.network, earliest, latest })
     }
@@ -315,72 +250,11 @@ impl Nodes {
     }
 }
 
-fn parse<'a, T: Deserialize<'a>>(text: &'a RawValue) -> Result<T, FetchError> {
-    serde_json::from_str(text.get())
-        .map_err(|error| FetchError::Unavailable(format!("sent an unreadable reply: {error}")))
-}
-
-fn unreadable(path: &str) -> FetchError {
-    FetchError::Unavailable(format!("sent a reply to {path} that is none of a consensus node"))
-}
-
-/// Reads what is needed of a block from the node's results.
-impl FetchedBlock {
-    /// # Errors
-    /// The texts are not those of a block and its results, or the node has no such block.
-    pub fn read(block: Box<RawValue>, results: Box<RawValue>) -> Result<Self, FetchError> {
-        let parsed: BlockResult<'_> = parse(&block)?;
-        let Some(content) = parsed.block.filter(|_| !parsed.block_id.hash.is_empty()) else {
-            return Err(FetchError::TooHigh);
-        };
-        let header = content.header;
-        let (Ok(height), Ok(time)) = (header.height.parse(), header.time.parse::<jiff::Timestamp>()) else {
-            return Err(unreadable("block"));
-        };
-        let of: ResultsOutline = parse(&results)?;
-        if of.height != header.height {
-            let text = format!("sent the results of block {} for {}", of.height, header.height);
-            return Err(FetchError::Unavailable(text));
-        }
-        if of.txs_results.map_or(0, |of_txs| of_txs.len()) != content.data.txs.map_or(0, |txs| txs.len()) {
-            return Err(FetchError::NoResultsYet);
-        }
-        let parent = header.last_block_id.map(|id| id.hash.to_ascii_lowercase());
-        Ok(Self {
-            height,
-            hash: parsed.block_id.hash.to_ascii_lowercase(),
-            parent: parent.unwrap_or_default(),
-            chain_id: header.chain_id.into_owned(),
-            time_text: header.time.into_owned(),
-            time: mesh_store::TimeUs(time.as_nanosecond().div_euclid(1000) as i64),
-            block,
-            results,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{cell::RefCell, future::ready};
 
     use super::*;
-
-    #[test]
-    fn results_are_those_of_the_block() {
-        let raw = |text: String| RawValue::from_string(text).unwrap();
-        let header = r#"{"chain_id":"c","height":"13","time":"2026-01-01T00:00:00Z","last_block_id":null}"#;
-        let block = format!(
-            r#"{{"block_id":{{"hash":"AB"}},"block":{{"header":{header},"data":{{"txs":["YQ=="]}}}}}}"#
-        );
-        let read = |results: &str| FetchedBlock::read(raw(block.clone()), raw(results.to_owned()));
-        assert_eq!(read(r#"{"height":"13","txs_results":[{"code":0}]}"#).unwrap().height, 13);
-        let other = read(r#"{"height":"12","txs_results":[{"code":0}]}"#).unwrap_err();
-        assert_eq!(other, FetchError::Unavailable("sent the results of block 12 for 13".to_owned()));
-        for without in [r#"{"height":"13","txs_results":null}"#, r#"{"height":"13"}"#] {
-            assert_eq!(read(without).unwrap_err(), FetchError::NoResultsYet);
-        }
-        assert!(matches!(read("{}").unwrap_err(), FetchError::Unavailable(_)));
-    }
 
     #[tokio::test]
     async fn a_node_that_does_not_answer_may_have_a_block_that_another_has_removed() {
@@ -396,20 +270,6 @@ mod tests {
             let (nodes, errors) = (Nodes::new(urls.into()).unwrap(), RefCell::new(vec![of_second, of_first]));
             let found = nodes.first(|_| ready(Err::<(), _>(errors.borrow_mut().pop().unwrap()))).await;
             assert_eq!(found, Err(reported));
-        }
-    }
-
-    #[test]
-    fn errors_of_the_versions_of_the_node_are_told_apart() {
-        for (text, expected) in [
-            ("height 7 must be less than or equal to the current blockchain height 6", FetchError::TooHigh),
-            ("height 3 is not available, lowest height is 10", FetchError::Pruned { lowest: 10 }),
-            ("could not find results for height #5", FetchError::NoResultsYet),
-            ("node is not persisting abci responses", FetchError::KeepsNoResults),
-            ("node is not persisting finalize block responses", FetchError::KeepsNoResults),
-            ("x", FetchError::Unavailable("answers with an error: x".to_owned())),
-        ] {
-            assert_eq!(FetchError::read(text), expected, "{text}");
         }
     }
 }
