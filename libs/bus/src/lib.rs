@@ -12,6 +12,7 @@ mod announcement;
 mod answer;
 mod ask;
 mod config;
+mod connect;
 mod connection;
 mod dispatch;
 mod drain;
