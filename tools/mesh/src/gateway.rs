@@ -15,7 +15,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     failure::{Failure, cannot},
-    proxy::{ProxyAddress, is_this_machine},
+    proxy::{is_this_machine, proxy_of},
 };
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -31,14 +31,14 @@ const STRICT: HeaderValue = HeaderValue::from_static("handling=strict");
 #[derive(Debug)]
 pub(crate) enum GatewayError {
     /// There is no answer, or a broken one.
-    Unanswered { why: String, proxy: Option<ProxyAddress> },
+    Unanswered { why: String, proxy: Option<String> },
     Status {
         status: StatusCode,
         retry_after: Option<Duration>,
         /// Its body, when that is a gateway's.
         problem: Option<Problem>,
         /// The proxy that the request went through, which may have answered in place of the gateway.
-        proxy: Option<ProxyAddress>,
+        proxy: Option<String>,
     },
     /// The answer is none of a gateway.
     Foreign(String),
@@ -151,7 +151,7 @@ pub(crate) struct Gateway {
     client: Client,
     base: String,
     patience: Duration,
-    proxy: Option<ProxyAddress>,
+    proxy: Option<String>,
 }
 
 impl Gateway {
@@ -164,7 +164,7 @@ impl Gateway {
         let base = &args.url;
         let (client, proxy) = match is_this_machine(base) {
             true => (Client::builder().no_proxy(), None),
-            false => (Client::builder(), ProxyAddress::of(base)),
+            false => (Client::builder(), proxy_of(base)),
         };
         // The system's certificates are read for `https` only.
         let client = if base.scheme() == "https" { client } else { client.tls_certs_only([]) };

@@ -1,33 +1,21 @@
 //! The HTTP proxy between this program and a gateway, as the environment names it (`http_proxy`, `https_proxy`,
 //! `all_proxy` and `no_proxy`, also in upper case). A gateway of this machine is always reached directly.
 
-use std::{fmt, net::IpAddr};
+use std::net::IpAddr;
 
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Url;
 
-/// The address of a proxy, without its credentials.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ProxyAddress(String);
-
-impl ProxyAddress {
-    /// The proxy that the client chooses for a URL; `None` for a direct connection.
-    pub(crate) fn of(url: &Url) -> Option<Self> {
-        Self::among(&Matcher::from_system(), url)
-    }
-
-    fn among(proxies: &Matcher, url: &Url) -> Option<Self> {
-        let proxy = proxies.intercept(&url.as_str().parse().ok()?)?;
-        let (scheme, authority) = (proxy.uri().scheme_str()?, proxy.uri().authority()?.as_str());
-        let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
-        Some(Self(format!("{scheme}://{address}")))
-    }
+/// The proxy that the client chooses for a URL, for messages: without its credentials. `None` for a direct connection.
+pub(crate) fn proxy_of(url: &Url) -> Option<String> {
+    among(&Matcher::from_system(), url)
 }
 
-impl fmt::Display for ProxyAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the proxy {}", self.0)
-    }
+fn among(proxies: &Matcher, url: &Url) -> Option<String> {
+    let proxy = proxies.intercept(&url.as_str().parse().ok()?)?;
+    let (scheme, authority) = (proxy.uri().scheme_str()?, proxy.uri().authority()?.as_str());
+    let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
+    Some(format!("the proxy {scheme}://{address}"))
 }
 
 /// Whether the host of a URL is this machine, which no proxy can reach.
@@ -64,8 +52,7 @@ mod tests {
     fn a_proxy_is_shown_without_its_password() {
         let proxies =
             Matcher::builder().all("http://user:canary@proxy.example:3128").no("inside.example").build();
-        let of =
-            |url: &str| ProxyAddress::among(&proxies, &url.parse().unwrap()).map(|proxy| proxy.to_string());
+        let of = |url: &str| among(&proxies, &url.parse().unwrap());
         assert_eq!(of("https://gateway.example/x").as_deref(), Some("the proxy http://proxy.example:3128"));
         assert_eq!(of("http://inside.example:8080/"), None);
     }
