@@ -175,7 +175,9 @@ impl Gateway {
     }
 
     pub(crate) fn url(&self, operation: &str) -> String {
-        format!("{}{}", self.base, path_of(operation))
+        let mut operations = Contract::get().operations().iter();
+        let row = operations.find(|row| row.name == operation);
+        format!("{}{}", self.base, row.map(|row| row.template()).unwrap_or_default())
     }
 
     pub(crate) async fn get<R: DeserializeOwned>(&self, url: &str) -> Result<R, GatewayError> {
@@ -308,11 +310,6 @@ fn is_of_tls(error: &io::Error) -> bool {
 
 pub(crate) fn foreign(url: &str) -> GatewayError {
     GatewayError::Foreign(format!("{url} answers what no gateway does; check --url"))
-}
-
-fn path_of(operation: &str) -> String {
-    let mut operations = Contract::get().operations().iter();
-    operations.find(|row| row.name == operation).map(|row| row.template()).unwrap_or_default()
 }
 
 #[cfg(test)]

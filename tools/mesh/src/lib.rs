@@ -14,7 +14,6 @@ mod get;
 mod history;
 mod ingest;
 mod keys;
-mod laboratory;
 mod load;
 mod migrate;
 pub mod processes;
@@ -73,7 +72,8 @@ async fn command(command: Command) -> Result<(), Failure> {
             control::order(&home, &Request::Scale { name: service.to_owned(), replicas }).await
         }
         Command::Load { folder, postgres, history } => {
-            load::load(&folder, &postgres, history.as_deref()).await
+            migrate::migrate_named(&postgres, history.as_deref()).await?;
+            load::load_into(&postgres, &folder).await
         }
         Command::Migrate { database, history } => migrate::run(&database.url()?, history.as_deref()).await,
         Command::Node(args) => up::node::node(*args).await,
@@ -91,8 +91,8 @@ async fn command(command: Command) -> Result<(), Failure> {
             terminal::print(String::from_utf8_lossy(&completions(shell)).trim_end())
         }
         Command::Dist { out } => dist::dist(out),
-        Command::Bench(args) => laboratory::run("bench", args),
-        Command::Rig(args) => laboratory::run("rig", args),
+        Command::Bench(args) => programs::run_laboratory("bench", args),
+        Command::Rig(args) => programs::run_laboratory("rig", args),
         Command::Test { program, filters } => test::test(program.as_deref(), &filters).await,
         Command::Update => test::update().await,
         Command::Devnode => {

@@ -7,15 +7,8 @@ use mesh_problem::error_chain;
 
 use crate::{
     failure::{Failure, failed},
-    migrate::migrate_named,
     terminal::print_line,
 };
-
-/// Migrates the database and loads a folder into it.
-pub(crate) async fn load(folder: &Path, postgres: &str, history: Option<&str>) -> Result<(), Failure> {
-    migrate_named(postgres, history).await?;
-    load_into(postgres, folder).await
-}
 
 /// Loads a folder into a migrated database; prints each table and the files and columns left out.
 pub(crate) async fn load_into(url: &str, folder: &Path) -> Result<(), Failure> {

@@ -1,10 +1,13 @@
 //! Finds the programs of the project, which are installed in one folder with the running program.
 
-use std::path::PathBuf;
+use std::{os::unix::process::CommandExt as _, path::PathBuf, process::Command};
 
 use mesh_launcher::services::SERVICES;
 
-use crate::failure::{Failure, failed};
+use crate::{
+    cli::LaboratoryArgs,
+    failure::{Failure, failed},
+};
 
 /// The path of the running program.
 pub(crate) fn own() -> Result<PathBuf, Failure> {
@@ -35,4 +38,13 @@ pub fn services() -> Result<PathBuf, Failure> {
     }
     folder.pop();
     Ok(folder)
+}
+
+/// Replaces this process by the program `laboratory`, which users do not install, with the same arguments. Returns only on
+/// an error.
+pub(crate) fn run_laboratory(command: &str, args: LaboratoryArgs) -> Result<(), Failure> {
+    let program = beside("laboratory")?;
+    // Its help then names the command as it was typed.
+    let error = Command::new(&program).arg0("mesh").arg(command).args(args.args).exec();
+    Err(failed!("cannot run {}: {error}", program.display()))
 }

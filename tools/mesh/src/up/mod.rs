@@ -177,17 +177,11 @@ impl Node {
     }
 }
 
-/// The addresses of the servers that the services need.
-struct Backing {
-    database: Database,
-    bus: Bus,
-}
-
 impl Mesh {
     /// Starts everything, then waits. Returns only with a failure.
     async fn run(&self) -> Result<(), Failure> {
-        let backing = self.start_backing().await?;
-        let database_url = backing.database.url().to_owned();
+        let (database, bus) = self.start_backing().await?;
+        let database_url = database.url().to_owned();
         let mut of_export = variables_of_home(&database_url, &self.home);
         of_export.extend(self.args.env.clone());
         migrate(&database_url, Some(of_export.clone())).await?;
@@ -195,7 +189,7 @@ impl Mesh {
         // Before the services start, so that each finds the complete history at its first read.
         seal_complete(&database_url, of_export).await;
         let of_node = self.prepare_node(&database_url, data).await?;
-        self.start_services(backing, of_node)?;
+        self.start_services(database, bus, of_node)?;
         self.start_node()?;
         let own_node = self.node.names().iter().copied();
         let decoder = self.args.decoder.as_ref().map(|_| DECODER);
@@ -222,7 +216,8 @@ impl Mesh {
         }
     }
 
-    async fn start_backing(&self) -> Result<Backing, Failure> {
+    /// Starts the servers that the services need, or checks those that were given.
+    async fn start_backing(&self) -> Result<(Database, Bus), Failure> {
         let (postgres, nats) = (self.args.postgres.as_deref(), self.args.nats.as_deref());
         let programs = backing::programs(&self.home, postgres.is_none(), nats.is_none()).await?;
         let (home, supervisor, env) = (&self.home, &self.supervisor, &self.args.env);
@@ -245,8 +240,7 @@ impl Mesh {
                 None => backing::reach_nats(home, nats.unwrap_or_default()).await,
             }
         };
-        let (database, bus) = tokio::try_join!(database, bus)?;
-        Ok(Backing { database, bus })
+        tokio::try_join!(database, bus)
     }
 
     fn running(&self) -> impl Iterator<Item = &'static Service> {
@@ -254,18 +248,23 @@ impl Mesh {
         SERVICES.iter().filter(move |service| stores_blocks || service.name != INGEST)
     }
 
-    fn start_services(&self, backing: Backing, of_node: Option<ServiceVariable>) -> Result<(), Failure> {
+    fn start_services(
+        &self,
+        database: Database,
+        bus: Bus,
+        of_node: Option<ServiceVariable>,
+    ) -> Result<(), Failure> {
         let mut service_env: Vec<_> = of_node.into_iter().collect();
         if let Some(command) = &self.args.decoder {
             let (service, name) = (INGEST, "MESH_INGEST_DECODER");
             service_env.push(ServiceVariable { service, name, value: "nats".to_owned() });
-            self.supervisor.add(self.decoder(command, &backing.bus), 1)?;
+            self.supervisor.add(self.decoder(command, &bus), 1)?;
         }
         let around = Arc::new(ServiceEnvironment {
             home: self.home.clone(),
             binaries: self.services.clone(),
-            bus: backing.bus,
-            database: backing.database,
+            bus,
+            database,
             node_url: Some(self.node.url()),
             sockets: self.sockets.clone(),
             service_env,
