@@ -11,11 +11,11 @@ use tokio::time::sleep;
 use super::{
     retry::RetryPolicy,
     sink::{Csv, Paths, Sink},
-    source::{Answer, FileInfo, Request, Source, refused},
+    source::{self, Answer, FileInfo, Request, refused},
 };
 use crate::{
     failure::{Failure, failed},
-    gateway::GatewayError,
+    gateway::{Gateway, GatewayError},
     terminal::print_line,
 };
 
@@ -30,7 +30,7 @@ pub(super) struct Downloaded {
 
 #[derive(Debug)]
 pub(super) struct Fetch {
-    source: Source,
+    gateway: Gateway,
     retry: RetryPolicy,
     progress: ProgressBar,
     /// The `.part` file and the length of the complete file, once they are known.
@@ -39,8 +39,8 @@ pub(super) struct Fetch {
 
 impl Fetch {
     /// A download that fails after `retries` consecutive failures without progress.
-    pub(super) fn new(source: Source, retries: u32) -> Self {
-        Self { source, retry: RetryPolicy::new(retries), progress: progress_bar(), part: None }
+    pub(super) fn new(gateway: Gateway, retries: u32) -> Self {
+        Self { gateway, retry: RetryPolicy::new(retries), progress: progress_bar(), part: None }
     }
 
     /// Appends the path and length of the `.part` file, if there is one, to a failure.
@@ -61,12 +61,7 @@ impl Fetch {
     }
 
     pub(super) async fn segments(&mut self) -> Result<Vec<HistorySegment>, Failure> {
-        loop {
-            match self.source.segments().await {
-                Ok(segments) => return Ok(segments),
-                Err(error) => self.wait(&error).await?,
-            }
-        }
+        self.retried(async |gateway| source::segments(gateway).await).await
     }
 
     /// Downloads the file, and unpacks it into a CSV if there is one. `paths_for` maps the gateway's description to
@@ -79,7 +74,7 @@ impl Fetch {
         may_replace: bool,
     ) -> Result<Downloaded, Failure> {
         // The file name, and so whether there is a part of it, is known from the answer only.
-        let first = self.first(request).await?;
+        let first = self.retried(async |gateway| source::file(gateway, request, None).await).await?;
         let mut info = first.info.clone();
         let paths = paths_for(&info)?;
         let mut sink = self.open(paths.as_ref(), &info).await?;
@@ -99,7 +94,7 @@ impl Fetch {
             let part_held = (sink.position > 0).then_some((sink.position, info.etag.as_str()));
             let answered = match answer.take() {
                 Some(answer) => Ok(answer),
-                None => self.source.file(request, part_held).await,
+                None => source::file(&self.gateway, request, part_held).await,
             };
             let incomplete = match answered {
                 Ok(answer) => self.write(answer, &mut sink, &mut info).await?,
@@ -123,9 +118,13 @@ impl Fetch {
         Ok(Downloaded { file: paths.map(|paths| paths.whole), info, resumed_from })
     }
 
-    async fn first(&mut self, request: &Request) -> Result<Answer, Failure> {
+    /// Repeats a request until it succeeds.
+    async fn retried<T>(
+        &mut self,
+        request: impl AsyncFn(&Gateway) -> Result<T, GatewayError>,
+    ) -> Result<T, Failure> {
         loop {
-            match self.source.file(request, None).await {
+            match request(&self.gateway).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => self.wait(&error).await?,
             }
@@ -163,7 +162,7 @@ impl Fetch {
         self.progress.set_length(info.bytes);
         loop {
             self.progress.set_position(sink.position);
-            let piece = match self.source.0.next(&mut answer.response).await {
+            let piece = match self.gateway.next(&mut answer.response).await {
                 Ok(Some(piece)) => piece,
                 Ok(None) if sink.position == info.bytes => return Ok(None),
                 Ok(None) => return incomplete("the file ended early"),

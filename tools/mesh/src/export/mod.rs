@@ -23,11 +23,12 @@ use self::{
     fetch::{Downloaded, Fetch},
     heights::{resolve_heights, snap_to_segments},
     sink::{Csv, Paths, check_output, plain_name},
-    source::{FileInfo, Request, Source},
+    source::{FileInfo, Request},
     unpack::no_column,
 };
 use crate::{
     failure::{Failure, failed},
+    gateway::Gateway,
     signals::{self, run_until_stopped},
     terminal::{print, print_json, print_line},
 };
@@ -51,8 +52,10 @@ struct Outcome<'a> {
 
 pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
-    let source = Source::new(&args.gateway, Duration::from_secs(args.patience.into()))?;
-    let mut fetch = Fetch::new(source, args.retries);
+    // A gzip answer has no Content-Length, and a ZIP gains nothing by it.
+    let patience = Duration::from_secs(args.patience.into());
+    let gateway = Gateway::new(&args.gateway, patience, |client| client.no_gzip())?;
+    let mut fetch = Fetch::new(gateway, args.retries);
     let outcome = run_until_stopped(&mut signals, download(&args, &mut fetch), "stopped").await;
     outcome.map_err(|failure| fetch.add_part_to(failure))
 }

@@ -1,8 +1,6 @@
 //! The gateway as a source of downloads: requests the list of segments and files, and parses the headers of
 //! the answers.
 
-use std::time::Duration;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_problem::NOT_MAPPED;
 use proto_msgs::{
@@ -19,7 +17,7 @@ use reqwest::{
 
 use crate::{
     failure::{Failure, failed},
-    gateway::{Gateway, GatewayArgs, GatewayError, foreign},
+    gateway::{Gateway, GatewayError, foreign},
 };
 
 /// Application error numbers: heights off the boundaries of segments, and blocks that are not sealed.
@@ -56,50 +54,39 @@ pub(super) struct Answer {
     pub(super) response: Response,
 }
 
-#[derive(Debug)]
-pub(super) struct Source(pub(super) Gateway);
+/// The sealed segments, newest first.
+pub(super) async fn segments(gateway: &Gateway) -> Result<Vec<HistorySegment>, GatewayError> {
+    let url = gateway.url(ListAllNetworkHistorySegmentsRequest::NAME);
+    let reply: ListAllNetworkHistorySegmentsReply = gateway.get(&url).await?;
+    Ok(reply.segments)
+}
 
-impl Source {
-    /// A gateway with a timeout for its answers and between two pieces of a body.
-    pub(super) fn new(args: &GatewayArgs, patience: Duration) -> Result<Self, Failure> {
-        // A gzip answer has no Content-Length, and a ZIP gains nothing by it.
-        Gateway::new(args, patience, |client| client.no_gzip()).map(Self)
+/// Requests the complete file, or the rest after a local part, given by its length and the file's tag.
+pub(super) async fn file(
+    gateway: &Gateway,
+    request: &Request,
+    part_held: Option<(u64, &str)>,
+) -> Result<Answer, GatewayError> {
+    let Request { table, from, to } = request;
+    let url = gateway.url(ExportNetworkHistoryRequest::NAME);
+    let url = format!("{url}?fromBlock={from}&toBlock={to}&table={}", table.as_str_name());
+    let mut headers = HeaderMap::new();
+    if let Some((bytes, etag)) = part_held {
+        headers.insert(RANGE, format!("bytes={bytes}-").parse().map_err(|_| foreign(&url))?);
+        headers.insert(IF_RANGE, etag.parse().map_err(|_| foreign(&url))?);
     }
-
-    /// The sealed segments, newest first.
-    pub(super) async fn segments(&self) -> Result<Vec<HistorySegment>, GatewayError> {
-        let url = self.0.url(ListAllNetworkHistorySegmentsRequest::NAME);
-        let reply: ListAllNetworkHistorySegmentsReply = self.0.get(&url).await?;
-        Ok(reply.segments)
-    }
-
-    /// Requests the complete file, or the rest after a local part, given by its length and the file's tag.
-    pub(super) async fn file(
-        &self,
-        request: &Request,
-        part_held: Option<(u64, &str)>,
-    ) -> Result<Answer, GatewayError> {
-        let Request { table, from, to } = request;
-        let url = self.0.url(ExportNetworkHistoryRequest::NAME);
-        let url = format!("{url}?fromBlock={from}&toBlock={to}&table={}", table.as_str_name());
-        let mut headers = HeaderMap::new();
-        if let Some((bytes, etag)) = part_held {
-            headers.insert(RANGE, format!("bytes={bytes}-").parse().map_err(|_| foreign(&url))?);
-            headers.insert(IF_RANGE, etag.parse().map_err(|_| foreign(&url))?);
-        }
-        let response = self.0.download(&url, headers).await?;
-        let read = match response.status() {
-            StatusCode::PARTIAL_CONTENT if part_held.is_some() => part(response.headers()),
-            StatusCode::OK => whole(response.headers()).map(|info| (info, 0)),
-            _ => None,
-        };
-        let (info, from_byte) = read.ok_or_else(|| {
-            let why = "answers without the headers of a download: check --url, and whether a proxy or CDN on \
-                       the way removes Content-Length or weakens the ETag";
-            GatewayError::Foreign(format!("{url} {why}"))
-        })?;
-        Ok(Answer { info, from_byte, response })
-    }
+    let response = gateway.download(&url, headers).await?;
+    let read = match response.status() {
+        StatusCode::PARTIAL_CONTENT if part_held.is_some() => part(response.headers()),
+        StatusCode::OK => whole(response.headers()).map(|info| (info, 0)),
+        _ => None,
+    };
+    let (info, from_byte) = read.ok_or_else(|| {
+        let why = "answers without the headers of a download: check --url, and whether a proxy or CDN on \
+                   the way removes Content-Length or weakens the ETag";
+        GatewayError::Foreign(format!("{url} {why}"))
+    })?;
+    Ok(Answer { info, from_byte, response })
 }
 
 /// The failure for an error that a retry does not help against, with what to do.
