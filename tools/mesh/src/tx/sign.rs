@@ -107,14 +107,8 @@ async fn proof(
     let difficulty = args.difficulty.or(head.map(|head| head.spam_pow_difficulty)).unwrap_or_default();
     let tid = args.tid.unwrap_or_else(|| hex::encode(rand::rng().random::<[u8; 32]>()));
     let puzzle = Puzzle::new(&args.pow_prefix, &block, &tid);
-    let solution = work::find(puzzle, difficulty, signals).await?;
-    if talks {
-        print_line(&format!(
-            "proof of work of {difficulty} bits: {} tries in {:.1} s",
-            solution.tries, solution.seconds
-        ));
-    }
-    Ok(ProofOfWork { tid, nonce: solution.nonce })
+    let nonce = work::find(puzzle, difficulty, talks, signals).await?;
+    Ok(ProofOfWork { tid, nonce })
 }
 
 fn input(args: &InputArgs) -> Result<Vec<u8>, Failure> {

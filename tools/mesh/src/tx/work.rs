@@ -13,20 +13,13 @@ use crate::{failure::Failure, terminal};
 
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// A nonce, the number of tries and the time it took.
-#[derive(Debug)]
-pub(super) struct Solution {
-    pub(super) nonce: u64,
-    pub(super) tries: u64,
-    pub(super) seconds: f64,
-}
-
-/// Finds a nonce on all cores; fails at a stop signal.
+/// Finds a nonce on all cores, and `talks` about the effort; fails at a stop signal.
 pub(super) async fn find(
     puzzle: Puzzle,
     difficulty: u32,
+    talks: bool,
     signals: &mut StopSignals,
-) -> Result<Solution, Failure> {
+) -> Result<u64, Failure> {
     let begun = Instant::now();
     let effort = Arc::new(SearchControl::default());
     let searched = Arc::clone(&effort);
@@ -49,7 +42,11 @@ pub(super) async fn find(
     terminal::clear();
     let nonce = found.ok().flatten();
     let nonce = nonce.ok_or_else(|| Failure::failed("no nonce is good enough; take another --tid"))?;
-    Ok(Solution { nonce, tries: effort.tries(), seconds: begun.elapsed().as_secs_f64() })
+    if talks {
+        let (tries, seconds) = (effort.tries(), begun.elapsed().as_secs_f64());
+        terminal::print_line(&format!("proof of work of {difficulty} bits: {tries} tries in {seconds:.1} s"));
+    }
+    Ok(nonce)
 }
 
 /// The text of the progress line. The share is the probability of success after this number of tries.
