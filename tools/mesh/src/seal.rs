@@ -65,30 +65,29 @@ impl SegmentRow {
 /// Seals every complete span that is not sealed yet.
 pub(crate) async fn seal(args: &SealArgs) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
-    if let Some(url) = &args.postgres {
+    let variables = if let Some(url) = &args.postgres {
         backing::reach_postgres(url).await?;
         let root = match &args.history {
             Some(root) => root.clone(),
             None => args.home.home()?.root().to_string_lossy().into_owned(),
         };
-        return run_until_stopped(&mut signals, run(args, variables(url, &root)), INTERRUPTED).await;
-    }
-    let home = args.home.home()?;
-    match ask(&home, &Request::Environment { name: "export".to_owned() }).await {
-        Ok(Answer::Environment { variables }) => {
-            run_until_stopped(&mut signals, run(args, variables), INTERRUPTED).await
+        variables(url, &root)
+    } else {
+        let home = args.home.home()?;
+        match ask(&home, &Request::Environment { name: "export".to_owned() }).await {
+            Ok(Answer::Environment { variables }) => variables,
+            Ok(Answer::Refused { reason }) => return Err(Failure::failed(reason)),
+            Ok(other) => return Err(unexpected(&other)),
+            Err(ControlError::NotRunning(_))
+                if !home.postgres().exists() && std::env::var_os(DATABASE).is_some() =>
+            {
+                own_variables().collect()
+            }
+            Err(ControlError::NotRunning(_)) => return alone(args, &home, &mut signals).await,
+            Err(error) => return Err(error.into()),
         }
-        Ok(Answer::Refused { reason }) => Err(Failure::failed(reason)),
-        Ok(other) => Err(unexpected(&other)),
-        Err(ControlError::NotRunning(_))
-            if !home.postgres().exists() && std::env::var_os(DATABASE).is_some() =>
-        {
-            let variables = own_variables().collect();
-            run_until_stopped(&mut signals, run(args, variables), INTERRUPTED).await
-        }
-        Err(ControlError::NotRunning(_)) => alone(args, &home, &mut signals).await,
-        Err(error) => Err(error.into()),
-    }
+    };
+    run_until_stopped(&mut signals, run(args, variables), INTERRUPTED).await
 }
 
 /// Starts the database server of a home in which no mesh runs, and seals.
