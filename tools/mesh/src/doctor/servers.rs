@@ -7,7 +7,6 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use async_nats::ConnectErrorKind;
 use mesh_bus::Credentials;
 use mesh_launcher::{control::Row, home::SavedState, local_client, servers::OLDEST_NATS, why_unready};
 use mesh_node_rpc::{NodeUrl, client_builder, describe};
@@ -23,7 +22,10 @@ use super::{
     finding::{Checked, Fault, Finding},
     machine::version,
 };
-use crate::{cli::DoctorArgs, up::backing::parts_of_bus};
+use crate::{
+    cli::DoctorArgs,
+    up::backing::{parts_of_bus, rejects_credentials},
+};
 
 const WITHIN: Duration = Duration::from_secs(5);
 /// Tolerated difference of two clocks, seconds.
@@ -109,24 +111,24 @@ fn unreached(error: &StoreError) -> Fault {
         }
         _ => None,
     };
-    match code {
-        Some(code) if *code == SqlState::INVALID_PASSWORD => {
-            Fault::wrong(format!("credentials rejected ({why})"), "correct user and password in its address")
+    let (says, next) = match code {
+        Some(&SqlState::INVALID_PASSWORD) => {
+            ("credentials rejected", "correct user and password in its address")
         }
-        Some(code) if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION => Fault::wrong(
-            format!("the user may not connect ({why})"),
+        Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => (
+            "the user may not connect",
             "correct the user in its address, use TLS (sslmode=require), or allow it in pg_hba.conf",
         ),
-        Some(code) if *code == SqlState::TOO_MANY_CONNECTIONS => Fault::wrong(
-            format!("it has no free connection ({why})"),
+        Some(&SqlState::TOO_MANY_CONNECTIONS) => (
+            "it has no free connection",
             "raise max_connections or the user's CONNECTION LIMIT, or end sessions (pg_stat_activity)",
         ),
-        Some(code) if *code == SqlState::INVALID_CATALOG_NAME => Fault::wrong(
-            format!("there is no such database ({why})"),
-            "create it with `createdb`, or correct its name",
-        ),
-        _ => Fault::wrong(format!("it cannot be reached ({why})"), NOT_THERE),
-    }
+        Some(&SqlState::INVALID_CATALOG_NAME) => {
+            ("there is no such database", "create it with `createdb`, or correct its name")
+        }
+        _ => ("it cannot be reached", NOT_THERE),
+    };
+    Fault::wrong(format!("{says} ({why})"), next)
 }
 
 /// Checks the schema, and reads the newest block and the server's clock into `heads`.
@@ -208,13 +210,13 @@ async fn bus(url: &str, file: Option<PathBuf>, ca: Option<PathBuf>) -> Checked {
 
 fn refused_by_bus(error: &async_nats::ConnectError) -> Fault {
     let why = error_chain(error);
-    match error.kind() {
-        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Fault::wrong(
-            format!("credentials rejected by nats-server ({why})"),
-            "correct user and password: nats://user:password@host:port, or the file of MESH_BUS_CREDENTIALS",
-        ),
-        _ => Fault::wrong(format!("it cannot be reached ({why})"), NOT_THERE),
+    if !rejects_credentials(error) {
+        return Fault::wrong(format!("it cannot be reached ({why})"), NOT_THERE);
     }
+    Fault::wrong(
+        format!("credentials rejected by nats-server ({why})"),
+        "correct user and password: nats://user:password@host:port, or the file of MESH_BUS_CREDENTIALS",
+    )
 }
 
 /// Checks a consensus node, and reads its newest block and its clock into `heads`.

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use async_nats::{ConnectErrorKind, ConnectOptions};
+use async_nats::{ConnectError, ConnectErrorKind, ConnectOptions};
 use mesh_launcher::{
     Ready, ReplicaSpec, RestartRule,
     bus::{Bus, BusCredentials},
@@ -245,10 +245,7 @@ pub(super) async fn reach_nats(home: &Home, urls: &str) -> Result<Bus, Failure> 
         let options = ConnectOptions::with_user_and_password(name.to_owned(), password.to_owned());
         // Services wait for a bus that answers otherwise, and report it.
         if let Ok(Err(error)) = timeout(ANSWER_PATIENCE, options.connect(reached)).await
-            && matches!(
-                error.kind(),
-                ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation
-            )
+            && rejects_credentials(&error)
         {
             return Err(Failure::configuration(
                 "the bus given with --nats rejects the credentials; correct user and password in its address",
@@ -262,6 +259,10 @@ pub(super) async fn reach_nats(home: &Home, urls: &str) -> Result<Bus, Failure> 
     let urls: Vec<String> =
         servers.iter().map(|(scheme, _, address)| format!("{scheme}://{address}")).collect();
     Ok(Bus { url: urls.join(","), credentials, tls_ca: None })
+}
+
+pub(crate) fn rejects_credentials(error: &ConnectError) -> bool {
+    matches!(error.kind(), ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation)
 }
 
 /// An address with the port of NATS if it has none.
