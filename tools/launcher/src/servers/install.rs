@@ -14,13 +14,6 @@ use super::{
 
 const INSTALL_ON_DEBIAN: &str = include_str!("install-debian.sh");
 
-/// How this process gets root rights for an installation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rights {
-    Root,
-    Sudo,
-}
-
 /// Finds PostgreSQL 15 or later, installing it when it is missing. `progress` is called with a message before
 /// slow steps; the output of the package manager goes to `log`.
 ///
@@ -78,21 +71,13 @@ fn install_now(package: &str, log: &Path) -> Result<(), String> {
     if !succeeds(Command::new("apt-get").arg("--version")) {
         return Err("there is no apt-get here".into());
     }
-    let rights = rights().ok_or("that needs root or sudo without a password")?;
+    let mut command = root_shell().ok_or("that needs root or sudo without a password")?;
     let open_log = || {
         files::make_folder(log.parent().unwrap_or(Path::new("."))).map_err(|error| error.to_string())?;
         OpenOptions::new().create(true).append(true).open(log).map_err(|error| error.to_string())
     };
     let output = open_log()?;
     let errors = output.try_clone().map_err(|error| error.to_string())?;
-    let mut command = match rights {
-        Rights::Root => Command::new("sh"),
-        Rights::Sudo => {
-            let mut sudo = Command::new("sudo");
-            sudo.args(["-n", "sh"]);
-            sudo
-        }
-    };
     // In its own process group and with output to a file, so that it finishes even when this process is
     // interrupted: a killed package manager leaves packages half installed.
     command.args(["-c", INSTALL_ON_DEBIAN, "install", package]).process_group(0);
@@ -103,14 +88,18 @@ fn install_now(package: &str, log: &Path) -> Result<(), String> {
     }
 }
 
-fn rights() -> Option<Rights> {
+/// A shell with root rights, if this process can get them.
+fn root_shell() -> Option<Command> {
     if rustix::process::geteuid().is_root() {
-        return Some(Rights::Root);
+        return Some(Command::new("sh"));
     }
-    succeeds(Command::new("sudo").args(["-n", "true"])).then_some(Rights::Sudo)
+    let mut sudo = Command::new("sudo");
+    sudo.args(["-n", "sh"]);
+    succeeds(Command::new("sudo").args(["-n", "true"])).then_some(sudo)
 }
 
-fn succeeds(command: &mut Command) -> bool {
+/// Whether a command succeeds; its output is discarded.
+pub(super) fn succeeds(command: &mut Command) -> bool {
     let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     silent.status().is_ok_and(|status| status.success())
 }

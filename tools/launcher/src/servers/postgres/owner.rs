@@ -14,7 +14,10 @@ use std::{
 use sha2::{Digest, Sha256};
 
 use super::{ServerError, files};
-use crate::folder::{self, let_enter};
+use crate::{
+    folder::{self, let_enter},
+    servers::install::succeeds,
+};
 
 /// The folder for data whose own folder cannot be reached by its user.
 const REACHABLE: &str = "/var/lib/mesh-postgres";
@@ -75,8 +78,7 @@ impl Owner {
     fn can_enter(&self, folder: &Path) -> bool {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", "cd -- \"$1\"", "sh"]).arg(folder).uid(self.uid).gid(self.gid).current_dir("/");
-        let silent = shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        silent.status().is_ok_and(|status| status.success())
+        succeeds(&mut shell)
     }
 }
 
