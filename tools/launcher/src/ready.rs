@@ -57,17 +57,16 @@ impl Ready {
             Self::Admin(file) => {
                 let base = format!("http://{}", written_address(file).await);
                 set_admin(base.clone());
-                Some(base)
+                base
             }
-            Self::Probe(_) => None,
+            Self::Probe(_) => String::new(),
         };
         loop {
-            let serves = match (self, &base) {
-                (Self::Probe(question), _) => {
+            let serves = match self {
+                Self::Probe(question) => {
                     tokio::time::timeout(PROBE_DEADLINE, question()).await.unwrap_or(false)
                 }
-                (_, Some(base)) => matches!(why_unready(client, base, PROBE_DEADLINE).await, Ok(None)),
-                (_, None) => true,
+                _ => matches!(why_unready(client, &base, PROBE_DEADLINE).await, Ok(None)),
             };
             if serves {
                 return;

@@ -94,7 +94,10 @@ impl Supervisor {
                 old.process.name
             ));
         }
-        self.with_group(name, |group| take_over(group, old, &successor))?;
+        self.with_group(name, |group| {
+            set_role(group, old, Role::Leaving);
+            set_role(group, &successor, Role::Serving);
+        })?;
         self.retire(name, old).await;
         Ok(())
     }
@@ -109,11 +112,6 @@ impl Supervisor {
         member.process.wait_until(Instant::now() + grace + STOP_SLACK, |state| state.gone).await;
         let _ = self.with_group(name, |group| group.members.retain(|other| !same(other, member)));
     }
-}
-
-fn take_over(group: &mut ActiveGroup, old: &Member, successor: &Member) {
-    set_role(group, old, Role::Leaving);
-    set_role(group, successor, Role::Serving);
 }
 
 fn set_role(group: &mut ActiveGroup, member: &Member, role: Role) {
