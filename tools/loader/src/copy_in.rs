@@ -118,6 +118,11 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// Identifiers as SQL text, separated by commas.
+pub(crate) fn list(names: impl IntoIterator<Item: AsRef<str>>) -> String {
+    names.into_iter().map(|name| quoted(name.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
 /// Line and column from PostgreSQL's context `COPY trades, line 3, column price: "abc"`: the part between the
 /// table and the value. Copied word for word, so that it works with servers of any language.
 fn location(context: &str) -> Option<String> {

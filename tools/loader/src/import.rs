@@ -22,7 +22,7 @@ use tokio_postgres::{Client, Transaction, error::SqlState};
 
 use crate::{
     LoadError,
-    copy_in::quoted,
+    copy_in::{list, quoted},
     staging::Staging,
     tables::{Catalog, DERIVED, UNSEALED, catalog},
 };
@@ -172,9 +172,8 @@ impl ImportSession {
         if self.filled.is_empty() {
             return Ok(());
         }
-        let tables = self.filled.iter().map(String::as_str).chain(DERIVED);
-        let tables: Vec<String> = tables.map(quoted).collect();
-        let sql = format!("ANALYZE {}", tables.join(", "));
+        let tables = list(self.filled.iter().map(String::as_str).chain(DERIVED));
+        let sql = format!("ANALYZE {tables}");
         Ok(within("analysing the imported tables", self.client.batch_execute(&sql)).await?)
     }
 }

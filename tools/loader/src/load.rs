@@ -18,7 +18,7 @@ use tokio_postgres::{Transaction, error::SqlState};
 
 use crate::{
     LoadError,
-    copy_in::quoted,
+    copy_in::{list, quoted},
     tables::{Catalog, DERIVED, STATES, UNSEALED, catalog, check_times},
 };
 
@@ -115,7 +115,7 @@ pub async fn load_folder(
         tables.push(LoadedTable {
             table: source.table.clone(),
             rows,
-            skipped_columns: source.unknown(&catalog),
+            skipped_columns: source.unknown.clone(),
             defaulted_columns: source.defaulted.clone(),
         });
     }
@@ -124,10 +124,9 @@ pub async fn load_folder(
         check_times(&transaction, &source.table, &quoted(&source.table), &source.file).await?;
     }
     // Without statistics the first reads would be planned for empty tables.
-    let filled: Vec<String> =
-        sources.iter().map(|source| source.table.as_str()).chain(DERIVED).map(quoted).collect();
+    let filled = list(sources.iter().map(|source| source.table.as_str()).chain(DERIVED));
     transaction
-        .batch_execute(&format!("ANALYZE {}", filled.join(", ")))
+        .batch_execute(&format!("ANALYZE {filled}"))
         .await
         .map_err(LoadError::in_step("analysing the loaded tables"))?;
     transaction.commit().await.map_err(LoadError::in_step("committing the load"))?;
@@ -173,14 +172,13 @@ async fn lock_empty_tables(
     }
     tables.sort_unstable();
     tables.dedup();
-    let list: Vec<String> = tables.iter().map(|table| quoted(table)).collect();
     transaction
-        .batch_execute(&format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", list.join(", ")))
+        .batch_execute(&format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", list(&tables)))
         .await
         .map_err(|source| match source.code() {
-        Some(&SqlState::LOCK_NOT_AVAILABLE) => LoadError::Busy,
-        _ => LoadError::in_step("locking the tables to load")(source),
-    })?;
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => LoadError::Busy,
+            _ => LoadError::in_step("locking the tables to load")(source),
+        })?;
     let mut filled = Vec::new();
     for table in tables {
         let row = transaction

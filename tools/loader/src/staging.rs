@@ -5,7 +5,7 @@ use tokio_postgres::Transaction;
 
 use crate::{
     LoadError,
-    copy_in::{STAGING, quoted},
+    copy_in::{STAGING, list, quoted},
 };
 
 /// A staging table. All names are quoted SQL identifiers.
@@ -13,8 +13,8 @@ pub(crate) struct Staging {
     pub(crate) name: String,
     /// A column for each one of the text, in its order.
     pub(crate) columns: Vec<String>,
-    /// The columns that the target has, too.
-    pub(crate) known: Vec<String>,
+    /// The columns that the target has, too, separated by commas.
+    pub(crate) known: String,
 }
 
 impl Staging {
@@ -28,13 +28,13 @@ impl Staging {
         like: &str,
     ) -> Result<Self, LoadError> {
         let name = quoted(&format!("{STAGING}{table}"));
-        let mut staging = Self { name, columns: Vec::new(), known: Vec::new() };
+        let known = list(header.iter().filter(|column| columns.contains(column)));
+        let mut staging = Self { name, columns: Vec::new(), known };
         let mut sql =
             format!("CREATE TEMP TABLE {} (LIKE {} {like}) ON COMMIT DROP", staging.name, quoted(table));
         for column in header {
             if columns.contains(column) {
                 staging.columns.push(quoted(column));
-                staging.known.push(quoted(column));
             } else {
                 // A generated name, because the name in the text may be empty or too long for an identifier.
                 let skipped = format!("{STAGING}skipped_{}", staging.columns.len());
@@ -44,10 +44,6 @@ impl Staging {
         }
         transaction.batch_execute(&sql).await.map_err(LoadError::in_step("making a staging table"))?;
         Ok(staging)
-    }
-
-    pub(crate) fn list(&self) -> String {
-        self.known.join(", ")
     }
 
     pub(crate) async fn drop(self, transaction: &Transaction<'_>) -> Result<(), LoadError> {

@@ -26,6 +26,11 @@ pub(crate) const STATES: [&str; 6] = [
 /// The columns of each table that can be loaded, by table.
 pub(crate) type Catalog = BTreeMap<String, Vec<String>>;
 
+/// The names that a list of columns does not have.
+pub(crate) fn missing_in(columns: &[String], names: &[String]) -> Vec<String> {
+    names.iter().filter(|name| !columns.contains(name)).cloned().collect()
+}
+
 /// Checks the times that the rows of a relation, of the form of `table`, have of their own.
 pub(crate) async fn check_times(
     client: &impl GenericClient,

@@ -8,10 +8,10 @@ use sha2::{Digest, Sha256};
 use super::SegmentImport;
 use crate::{
     LoadError,
-    copy_in::{CsvText, bad_row, copy_in, quoted},
+    copy_in::{CsvText, bad_row, copy_in, list, quoted},
     sequence::BlockSequence,
     staging::Staging,
-    tables::{DERIVED, check_times},
+    tables::{DERIVED, check_times, missing_in},
 };
 
 /// The table of the chain id, which is compared when a segment begins.
@@ -116,11 +116,7 @@ impl SegmentImport<'_> {
             return Err(self.disagrees(format!("{table} has {staged} rows, its metadata says {rows}")));
         }
         check_times(&self.transaction, table, &staging.name, &file).await?;
-        let columns_missing_in = |of: &[String], names: &[String]| -> Vec<String> {
-            names.iter().filter(|name| !of.contains(name)).cloned().collect()
-        };
-        let (skipped_columns, defaulted_columns) =
-            (columns_missing_in(columns, header), columns_missing_in(header, columns));
+        let (skipped_columns, defaulted_columns) = (missing_in(columns, header), missing_in(header, columns));
         let new = if table == BLOCKS {
             self.check_blocks(&staging).await?;
             self.blocks = Some((staging, rows));
@@ -141,10 +137,9 @@ impl SegmentImport<'_> {
         staging: &Staging,
         rows: u64,
     ) -> Result<u64, LoadError> {
-        let (target, columns, staged) = (quoted(table), staging.list(), &staging.name);
-        let key = self.keys.get(table).map_or(&[][..], Vec::as_slice);
-        let key: Vec<String> = key.iter().map(|column| quoted(column)).collect();
-        let order = if key.is_empty() { String::new() } else { format!("ORDER BY {}", key.join(", ")) };
+        let (target, columns, staged) = (quoted(table), &staging.known, &staging.name);
+        let key = self.keys.get(table).filter(|key| !key.is_empty());
+        let order = key.map(|key| format!("ORDER BY {}", list(key))).unwrap_or_default();
         let sql = format!(
             "INSERT INTO {target} ({columns}) SELECT {columns} FROM {staged} {order} ON CONFLICT DO NOTHING"
         );
@@ -201,7 +196,6 @@ impl SegmentImport<'_> {
         let Some(key) = key.filter(|_| member.columns.iter().all(|name| columns.contains(name))) else {
             return Ok(false);
         };
-        let list = |names: &[String]| names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
         let sql = format!(
             "COPY (SELECT {} FROM {} WHERE {} ORDER BY {}) TO STDOUT (FORMAT csv, HEADER)",
             list(member.columns),

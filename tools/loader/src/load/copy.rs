@@ -42,14 +42,14 @@ pub(super) async fn copy_file(
         has_header: true,
         blocks: (source.table == BLOCKS).then(BlockSequence::default),
     };
-    if source.unknown(catalog).is_empty() {
+    if source.unknown.is_empty() {
         let columns: Vec<String> = source.header.iter().map(|name| quoted(name)).collect();
         return copy_in(transaction, copied(&target, &columns), text).await;
     }
     let columns = catalog.get(&source.table).map_or(&[][..], Vec::as_slice);
     let staging = Staging::make(transaction, &source.table, &source.header, columns, "INCLUDING ALL").await?;
     let staged = copy_in(transaction, copied(&staging.name, &staging.columns), text).await?;
-    let known = staging.list();
+    let known = &staging.known;
     let rows = transaction
         .execute(&format!("INSERT INTO {target} ({known}) SELECT {known} FROM {}", staging.name), &[])
         .await

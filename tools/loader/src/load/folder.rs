@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use super::{SkipReason, SkippedFile, header};
 use crate::{
     LoadError,
-    tables::{Catalog, DERIVED},
+    tables::{Catalog, DERIVED, missing_in},
 };
 
 /// Prefix of the names of the candle views, one per interval.
@@ -26,21 +26,10 @@ pub(super) struct Source {
     pub(super) path: PathBuf,
     /// The header, in the order of the file.
     pub(super) header: Vec<String>,
+    /// Columns of the file that the table does not have, in the order of the file.
+    pub(super) unknown: Vec<String>,
     /// Columns of the table that the file does not have.
     pub(super) defaulted: Vec<String>,
-}
-
-impl Source {
-    /// The columns that are in the file and in the table, in the order of the file.
-    pub(super) fn known<'a>(&'a self, catalog: &'a Catalog) -> impl Iterator<Item = &'a String> {
-        let columns = catalog.get(&self.table);
-        self.header.iter().filter(move |name| columns.is_some_and(|columns| columns.contains(name)))
-    }
-
-    pub(super) fn unknown(&self, catalog: &Catalog) -> Vec<String> {
-        let known: Vec<&String> = self.known(catalog).collect();
-        self.header.iter().filter(|name| !known.contains(name)).cloned().collect()
-    }
 }
 
 /// Lists `dir`: the files to load, sorted by table with `blocks` last, and those to skip.
@@ -61,13 +50,13 @@ pub(super) async fn find_sources(
         } else if let Some(columns) = catalog.get(&table) {
             let path = dir.join(&file);
             let header = read_header(&path, &file).await?;
-            let defaulted = columns.iter().filter(|name| !header.contains(name)).cloned().collect();
-            let source = Source { table, file, path, header, defaulted };
-            if source.known(catalog).next().is_none() {
-                let reason = format!("none of its columns is a column of table {}", source.table);
-                return Err(LoadError::bad_file(&source.file, Some("line 1".to_owned()), reason));
+            let defaulted = missing_in(&header, columns);
+            let unknown = missing_in(columns, &header);
+            if unknown.len() == header.len() {
+                let reason = format!("none of its columns is a column of table {table}");
+                return Err(LoadError::bad_file(&file, Some("line 1".to_owned()), reason));
             }
-            sources.push(source);
+            sources.push(Source { table, file, path, header, unknown, defaulted });
         } else {
             skipped.push(SkippedFile { file, reason: SkipReason::NoSuchTable });
         }
