@@ -16,7 +16,6 @@ use mesh_transaction::{Block, Candidate, Refusal, TxHash};
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
 use tokio::{
-    sync::watch,
     task::spawn_blocking,
     time::{sleep, timeout},
 };
@@ -118,11 +117,6 @@ impl Chain {
         self.application().bounds().1
     }
 
-    /// The height of the newest block as a watch channel; 0 before the first.
-    pub fn heights(&self) -> watch::Receiver<u64> {
-        self.application().heights()
-    }
-
     /// Sets whether the node reports that it is catching up; it then refuses transactions. For drills.
     pub fn catch_up(&self, catching_up: bool) {
         self.shared.catching_up.store(catching_up, Relaxed);
@@ -183,7 +177,7 @@ impl Chain {
         &self,
         tx: Bytes,
     ) -> Result<(TxHash, Result<Delivered, Refusal>), BroadcastError> {
-        let mut heights = self.heights();
+        let mut heights = self.application().heights();
         let begun = *heights.borrow_and_update();
         let (hash, refusal) = self.broadcast("broadcast_tx_commit", tx).await?;
         if let Some(refusal) = refusal {
@@ -191,7 +185,7 @@ impl Chain {
         }
         let waiting = async {
             loop {
-                if let Ok(Some(delivered)) = self.find(&hash).await
+                if let Ok(Some(delivered)) = self.application().find(&hash).await
                     && delivered.height > begun
                 {
                     return Some(delivered);
@@ -203,11 +197,6 @@ impl Chain {
             Ok(Some(delivered)) => Ok((hash, Ok(delivered))),
             Ok(None) | Err(_) => Err(BroadcastError::TimedOut),
         }
-    }
-
-    /// The result of a transaction that is in a block; `None` for others.
-    pub async fn find(&self, hash: &TxHash) -> io::Result<Option<Delivered>> {
-        self.application().find(hash).await
     }
 
     /// Number and bytes of the transactions in the mempool, and the first `most` of them.

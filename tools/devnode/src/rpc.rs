@@ -80,7 +80,7 @@ async fn tx(chain: &Chain, call: &Call) -> Result<Value, RpcError> {
     let not_found = || RpcError::internal(&format!("tx ({}) not found", hex::encode_upper(&bytes)));
     let hash: [u8; 32] = bytes.as_ref().try_into().map_err(|_| not_found())?;
     let hash = TxHash::from(hash);
-    let found = chain.find(&hash).await.map_err(|error| RpcError::internal(&error))?;
+    let found = chain.application().find(&hash).await.map_err(|error| RpcError::internal(&error))?;
     Ok(answers::tx(&hash, &found.ok_or_else(not_found)?))
 }
 

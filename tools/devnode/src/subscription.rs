@@ -46,7 +46,7 @@ pub(crate) async fn serve(upgraded: Upgraded, chain: &Chain) {
 
 impl Client<'_> {
     async fn run(&mut self) -> Result<(), Error> {
-        let mut heights = self.chain.heights();
+        let mut heights = self.chain.application().heights();
         let mut last_height = *heights.borrow_and_update();
         let mut pings = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
         loop {
