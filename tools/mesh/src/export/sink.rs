@@ -4,11 +4,12 @@
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
-    io::{self, ErrorKind, Read as _, Seek as _, Write as _},
+    io::{self, BufReader, ErrorKind, Seek as _, Write as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
+use crc32c::Crc32cReader;
 use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
     io::Errno,
@@ -222,20 +223,10 @@ impl Part {
 
 /// Length and checksum of a file; leaves the file offset at the end.
 fn checksum(file: &mut File) -> io::Result<(u64, u32)> {
-    let (mut length, mut crc32c) = (0, 0);
-    let mut buffer = vec![0; READ_BYTES];
     file.rewind()?;
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok((length, crc32c)),
-            Ok(read) => {
-                length += read as u64;
-                crc32c = crc32c::crc32c_append(crc32c, &buffer[..read]);
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let mut reader = BufReader::with_capacity(READ_BYTES, Crc32cReader::new(file));
+    let length = io::copy(&mut reader, &mut io::sink())?;
+    Ok((length, reader.into_inner().crc32c()))
 }
 
 /// Makes a file name from the gateway's, safe in any folder: its last path component, plain characters only.
