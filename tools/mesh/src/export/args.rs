@@ -87,17 +87,13 @@ impl FromStr for Height {
 static TABLES: LazyLock<Vec<(String, Table)>> =
     LazyLock::new(|| Table::exportable().into_iter().map(|table| (table.relation(), table)).collect());
 
-/// The name of a table without `TABLE_`, lower case.
-pub(super) fn short(name: &str) -> String {
-    let lower = name.to_ascii_lowercase();
-    lower.strip_prefix("table_").map(str::to_owned).unwrap_or(lower)
-}
-
 fn table_parser() -> impl TypedValueParser<Value = Table> {
     let names =
         TABLES.iter().map(|(name, table)| PossibleValue::new(name.as_str()).alias(table.as_str_name()));
     PossibleValuesParser::new(names).try_map(|typed| {
-        let found = TABLES.iter().find(|(name, _)| *name == short(&typed));
+        let lower = typed.to_ascii_lowercase();
+        let short = lower.strip_prefix("table_").unwrap_or(&lower);
+        let found = TABLES.iter().find(|(name, _)| name == short);
         found.map(|(_, table)| *table).ok_or("there is no such table")
     })
 }

@@ -145,8 +145,7 @@ async fn request(args: &ExportArgs, fetch: &mut Fetch) -> Result<Request, Failur
 /// The path of the file: `--output`, or below that folder the name that the gateway offers.
 fn output_path(args: &ExportArgs, request: &Request, offered: Option<&str>) -> PathBuf {
     let name = || {
-        let own =
-            || format!("{}-{}-{}.zip", args::short(request.table.as_str_name()), request.from, request.to);
+        let own = || format!("{}-{}-{}.zip", request.table.relation(), request.from, request.to);
         let zip = offered.and_then(plain_name).unwrap_or_else(own);
         if args.csv { format!("{}.csv", zip.trim_end_matches(".zip")) } else { zip }
     };
