@@ -259,12 +259,7 @@ fn await_end(
 ) {
     let pid = Pid::from_child(&child);
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    let waited = loop {
-        match rustix::process::waitid(WaitId::Pid(pid), options) {
-            Err(rustix::io::Errno::INTR) => {}
-            waited => break waited,
-        }
-    };
+    let waited = rustix::io::retry_on_intr(|| rustix::process::waitid(WaitId::Pid(pid), options));
     let mut ended = ended.lock();
     // What it started and left, while its number still names the group. Fails when it left nothing.
     if waited.is_ok() {
