@@ -148,7 +148,9 @@ impl Toolbox {
         let servers = Servers::start(folder, &self.postgres, &self.nats).await?;
         let mut variables = servers.variables();
         variables.extend_from_slice(env);
-        variables.push(("RUST_TEST_THREADS".to_owned(), test_threads().to_string()));
+        // Most tests wait for services more than they compute.
+        let threads = 2 * std::thread::available_parallelism().map_or(2, NonZeroUsize::get);
+        variables.push(("RUST_TEST_THREADS".to_owned(), threads.to_string()));
         if let Ok(program) = &self.cometbft {
             variables.push(on_path(program));
         }
@@ -184,11 +186,6 @@ fn on_path(program: &Path) -> (String, String) {
     let folders = std::iter::once(folder).chain(env::split_paths(&path));
     let path = env::join_paths(folders).unwrap_or(path);
     ("PATH".to_owned(), path.to_string_lossy().into_owned())
-}
-
-/// The number of tests that a test program runs in parallel: most wait for services more than they compute.
-fn test_threads() -> usize {
-    2 * std::thread::available_parallelism().map_or(2, NonZeroUsize::get)
 }
 
 /// Runs a step, which also fails when its output contains one of these secrets. Returns what tests skipped.

@@ -65,7 +65,7 @@ pub(super) async fn test(root: &Path, python: &Path) -> Result<(), Failure> {
 }
 
 /// Whether a command succeeds in time; its output is discarded.
-async fn succeeds(command: &mut Command) -> bool {
+pub(super) async fn succeeds(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     matches!(timeout(WITHIN, command.status()).await, Ok(Ok(status)) if status.success())
 }

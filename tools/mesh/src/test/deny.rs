@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use mesh_launcher::process_group;
 use tokio::process::Command;
 
-use super::step;
+use super::{decoder::succeeds, step};
 use crate::failure::Failure;
 
 /// Licences, sources and versions, which need no network.
@@ -13,25 +12,15 @@ const OFFLINE: [&str; 7] = ["deny", "--all-features", "--offline", "check", "ban
 
 /// Runs the checks. Returns those left out, each as a clause.
 pub(super) async fn check(root: &Path) -> Result<Vec<String>, Failure> {
-    if !succeeds(root, &["deny", "--version"]).await {
+    let cargo = || Command::from(cargo_mesh::cargo());
+    if !succeeds(cargo().args(["deny", "--version"]).current_dir(root)).await {
         let why = "cargo-deny is not installed (`cargo install --locked cargo-deny`)";
         return Ok(vec![format!("the checks of the supply chain, because {why}")]);
     }
     step(root, "supply chain", &OFFLINE, &[]).await?;
-    if !succeeds(root, &["deny", "fetch", "db"]).await {
+    if !succeeds(cargo().args(["deny", "fetch", "db"]).current_dir(root)).await {
         return Ok(vec!["the check for known holes, because their database cannot be fetched".to_owned()]);
     }
     step(root, "known holes", &["deny", "--all-features", "check", "advisories"], &[]).await?;
     Ok(Vec::new())
-}
-
-/// Whether this cargo command succeeds; its output is discarded.
-async fn succeeds(root: &Path, args: &[&str]) -> bool {
-    let mut command = Command::from(cargo_mesh::cargo());
-    command
-        .args(args)
-        .current_dir(root)
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null());
-    process_group::run(command).await.is_ok_and(|status| status.success())
 }
