@@ -38,7 +38,7 @@ use crate::{
     doctor,
     failure::{Failure, as_typed, failed},
     migrate::migrate,
-    processes::{APPLICATION, COMETBFT, DECODER, DEVNODE},
+    processes::DECODER,
     programs,
     seal::{seal_complete, variables_of_home},
     signals,
@@ -167,14 +167,6 @@ impl Node {
             Self::Running(url) => url.clone(),
         }
     }
-
-    fn names(&self) -> &'static [&'static str] {
-        match self {
-            Self::Development(_) => &[DEVNODE],
-            Self::Cometbft(_) => &[APPLICATION, COMETBFT],
-            Self::Running(_) => &[],
-        }
-    }
 }
 
 impl Mesh {
@@ -190,8 +182,8 @@ impl Mesh {
         seal_complete(&database_url, of_export).await;
         let of_node = self.prepare_node(&database_url, data).await?;
         self.start_services(database, bus, of_node)?;
-        self.start_node()?;
-        let own_node = self.node.names().iter().copied();
+        let node = self.start_node()?;
+        let own_node = node.iter().map(String::as_str);
         let decoder = self.args.decoder.as_ref().map(|_| DECODER);
         let services = self.running().map(|service| service.name);
         let names: Vec<&str> = services.chain(own_node).chain(decoder).collect();
@@ -314,7 +306,8 @@ impl Mesh {
         Ok(Some(variable).filter(|variable| !variable.value.is_empty()))
     }
 
-    fn start_node(&self) -> Result<(), Failure> {
+    /// Starts the node's processes, unless it runs already. Returns their names.
+    fn start_node(&self) -> Result<Vec<String>, Failure> {
         let env = self.args.env.clone();
         let groups = match &self.node {
             Node::Running(_) => Vec::new(),
@@ -323,7 +316,9 @@ impl Mesh {
             }
             Node::Cometbft(node) => node.groups(&self.program, &self.home, env).into(),
         };
-        Ok(groups.into_iter().try_for_each(|group| self.supervisor.add(group, 1))?)
+        let names = groups.iter().map(|group| group.name.clone()).collect();
+        groups.into_iter().try_for_each(|group| self.supervisor.add(group, 1))?;
+        Ok(names)
     }
 }
 
