@@ -224,14 +224,10 @@ fn lock(file: &Path) -> Result<fs::File, Failure> {
 
 /// Replaces the file, so that an edge never reads a part of it. Its permissions and its owner stay.
 fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    let before = match file.metadata() {
-        Ok(metadata) => Some(metadata),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+    let written = match file.metadata() {
+        Ok(before) => rewrite(file, text.as_bytes(), &before),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => write_private(file, text.as_bytes(), true),
         Err(error) => return Err(failed!("cannot read {} ({error})", file.display())),
-    };
-    let written = match before {
-        Some(before) => rewrite(file, text.as_bytes(), &before),
-        None => write_private(file, text.as_bytes(), true),
     };
     written.map_err(|error| failed!("cannot write {} ({error}); give another --file", file.display()))
 }
