@@ -6,6 +6,7 @@ use mesh_transaction::TxHash;
 use serde_json::json;
 
 use super::fixture::Fixture;
+use crate::transactions::rules;
 
 #[tokio::test]
 async fn a_good_transaction_comes_into_the_next_block() {
@@ -43,7 +44,7 @@ async fn a_good_transaction_comes_into_the_next_block() {
 async fn every_broadcast_call_is_recorded_and_no_check() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("broadcasts");
-    let fixture = Fixture::with(|settings| settings.broadcasts = Some(record.clone())).await;
+    let fixture = Fixture::with(rules(), |settings| settings.broadcasts = Some(record.clone())).await;
     let (first, second) = (fixture.transaction(1, "first"), fixture.transaction(1, "second"));
     fixture.send("broadcast_tx_sync", &first).await;
     fixture.error_text("broadcast_tx_async", &first).await;

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::fixture::Fixture;
+use crate::transactions::rules;
 
 #[tokio::test]
 async fn status_names_the_newest_block_and_the_chain() {
@@ -66,7 +67,7 @@ async fn an_unknown_transaction_is_an_error_in_a_good_answer_or_a_500_of_a_uri()
 
 #[tokio::test]
 async fn invalid_calls_have_the_errors_of_a_consensus_node() {
-    let fixture = Fixture::with(|settings| settings.limits.body_bytes = 1000).await;
+    let fixture = Fixture::with(rules(), |settings| settings.limits.body_bytes = 1000).await;
     let large = " ".repeat(1001);
     for (body, status, code) in [("{", 500, -32700), (&large, 400, -32600)] {
         let (found, answer) = fixture.post(body).await;

@@ -24,18 +24,12 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// A node with 10 blocks.
     pub(crate) async fn new() -> Self {
-        Self::under(rules()).await
-    }
-
-    pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let fixture = Self::after(Base::empty(CHAIN, rules()), change).await;
-        fixture.blocks(10).await;
-        fixture
+        Self::with(rules(), |_| {}).await
     }
 
     /// A node with 10 blocks under these rules.
-    pub(crate) async fn under(rules: SpamRules) -> Self {
-        let fixture = Self::after(Base::empty(CHAIN, rules), |_| {}).await;
+    pub(crate) async fn with(rules: SpamRules, change: impl FnOnce(&mut Settings)) -> Self {
+        let fixture = Self::after(Base::empty(CHAIN, rules), change).await;
         fixture.blocks(10).await;
         fixture
     }

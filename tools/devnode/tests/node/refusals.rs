@@ -41,7 +41,7 @@ async fn a_refused_transaction_has_a_code_and_a_reason_and_may_come_again() {
 
 #[tokio::test]
 async fn a_check_has_no_consequence_and_a_broadcast_has() {
-    let fixture = Fixture::under(SpamRules { tx_per_block: 1, ..rules() }).await;
+    let fixture = Fixture::with(SpamRules { tx_per_block: 1, ..rules() }, |_| {}).await;
     let [first, second, third] = ["1", "2", "3"].map(|input| fixture.transaction(2, input));
     assert_eq!(fixture.send("check_tx", &first).await["code"], 0);
     assert_eq!(fixture.send("broadcast_tx_sync", &first).await["code"], 0);
@@ -55,7 +55,7 @@ async fn a_check_has_no_consequence_and_a_broadcast_has() {
 #[tokio::test]
 async fn a_transaction_can_fail_in_its_block() {
     // Work of 12 bits is not valid for another block by accident. It is on the oldest block of the window.
-    let fixture = Fixture::under(SpamRules { difficulty: 12, ..rules() }).await;
+    let fixture = Fixture::with(SpamRules { difficulty: 12, ..rules() }, |_| {}).await;
     let tx = fixture.transaction(1, "old");
     fixture.blocks(4).await;
     let making = async {
@@ -74,7 +74,7 @@ async fn a_transaction_can_fail_in_its_block() {
 
 #[tokio::test]
 async fn rejections_before_the_check_have_cometbfts_texts() {
-    let fixture = Fixture::with(|settings| {
+    let fixture = Fixture::with(rules(), |settings| {
         settings.limits.mempool_txs = 2;
         settings.limits.tx_bytes = 2000;
     })
