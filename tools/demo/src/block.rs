@@ -92,11 +92,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds a row; see the macro `row`.
-    pub(crate) fn write<const N: usize>(
-        &mut self,
-        table: &'static str,
-        values: [(&'static str, Option<String>); N],
-    ) {
+    pub(crate) fn write<const N: usize>(&mut self, table: &'static str, values: [(&str, Option<String>); N]) {
         let (columns, mut values) = (&COLUMNS[table], values.into_iter().peekable());
         let (position, mut has_position) = (self.next_position, false);
         let mut record = Vec::with_capacity(columns.len());

@@ -185,12 +185,8 @@ impl Funding {
         due.iter().for_each(|movement| movement.finish(draft));
         for (to, amount, _) in self.transfers.extract_if(.., |transfer| transfer.2 <= height) {
             draft.begin_transaction();
-            draft.transfer(
-                Key::global(to.asset, Kind::PendingTransfers),
-                to,
-                amount,
-                "TRANSFER_FUNDS_DISTRIBUTE",
-            );
+            let pending = Key::global(to.asset, Kind::PendingTransfers);
+            draft.transfer(pending, to, amount, "TRANSFER_FUNDS_DISTRIBUTE");
         }
     }
 }

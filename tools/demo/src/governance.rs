@@ -80,11 +80,8 @@ fn set_parameters(draft: &mut Draft<'_>) {
         due.extend(CATALOGUE.parameters.iter().map(|(key, value)| (&**key, &**value)));
     }
     let changes = CATALOGUE.parameter_changes.iter();
-    due.extend(
-        changes
-            .filter(|change| plan.height_at(change.0).max(2) == height)
-            .map(|(_, key, value)| (&**key, &**value)),
-    );
+    let changes = changes.filter(|change| plan.height_at(change.0).max(2) == height);
+    due.extend(changes.map(|(_, key, value)| (&**key, &**value)));
     if height > plan.blocks && height.is_multiple_of(1_500) {
         due.insert("transfer.fee.factor", if height.is_multiple_of(3_000) { "0.0005" } else { "0.001" });
     }

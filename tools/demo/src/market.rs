@@ -164,8 +164,8 @@ impl Market {
     fn enter(&mut self, draft: &mut Draft<'_>, next: State) {
         let previous = std::mem::replace(&mut self.state, next);
         self.since = draft.time;
-        self.times
-            .extend(reached_times(previous, next).iter().map(|step| ((*step).to_owned(), draft.time.ns())));
+        let steps = reached_times(previous, next).iter();
+        self.times.extend(steps.map(|step| ((*step).to_owned(), draft.time.ns())));
         match next {
             State::Proposed => {
                 // The network's accounts of a market exist from the beginning, with zero balance.

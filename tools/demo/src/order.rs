@@ -101,20 +101,9 @@ impl Order {
     /// Makes a good-till-cancelled limit order that is created in this block.
     pub(crate) fn limit(draft: &mut Draft<'_>, party: u16, buy: bool, price: i64, size: i64) -> Self {
         let (id, created) = (draft.random.id(), draft.time);
-        let (reference, remaining, version, cancelled_at) = (default_reference(&id), size, 1, u64::MAX);
-        Order {
-            id,
-            party,
-            buy,
-            price,
-            size,
-            remaining,
-            reference,
-            version,
-            cancelled_at,
-            created,
-            ..Order::default()
-        }
+        let reference = default_reference(&id);
+        let order = Order { id, party, buy, price, size, reference, created, ..Order::default() };
+        Order { remaining: size, version: 1, cancelled_at: u64::MAX, ..order }
     }
 
     pub(crate) fn accepts(&self, price: i64) -> bool {

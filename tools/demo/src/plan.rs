@@ -64,18 +64,13 @@ impl Plan {
     /// # Errors
     /// [`DemoError::Plan`] when a number is out of its range.
     pub fn check(&self) -> Result<(), DemoError> {
+        let (spacings, starts) = (20..=86_400_000, 0..=7_258_118_400_000_000);
         let rules = [
             ((1..=100_000_000).contains(&self.blocks), "blocks must be between 1 and 100000000"),
             ((1..=1_000).contains(&self.markets), "markets must be between 1 and 1000"),
             ((Self::MIN_PARTIES..=10_000).contains(&self.parties), "parties must be between 8 and 10000"),
-            (
-                (20..=86_400_000).contains(&self.block_spacing_ms),
-                "the block spacing must be between 20 ms and a day",
-            ),
-            (
-                (0..=7_258_118_400_000_000).contains(&self.start_us),
-                "the start must lie between the years 1970 and 2200",
-            ),
+            (spacings.contains(&self.block_spacing_ms), "the block spacing must be between 20 ms and a day"),
+            (starts.contains(&self.start_us), "the start must lie between the years 1970 and 2200"),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
             Some((_, rule)) => Err(DemoError::Plan((*rule).to_owned())),
