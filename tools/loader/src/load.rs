@@ -97,13 +97,9 @@ pub async fn load_folder(
     let transaction = client.transaction().await.map_err(LoadError::in_step("beginning the load"))?;
     // Overrides the settings of server and role: no time limit for the load, but one for waiting behind
     // another load.
-    transaction
-        .batch_execute(
-            "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
-             SET LOCAL lock_timeout = '10s'; SET LOCAL TIME ZONE 'UTC'; SET LOCAL datestyle = 'ISO, YMD'",
-        )
-        .await
-        .map_err(LoadError::in_step("beginning the load"))?;
+    let settings = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
+        SET LOCAL lock_timeout = '10s'; SET LOCAL TIME ZONE 'UTC'; SET LOCAL datestyle = 'ISO, YMD'";
+    transaction.batch_execute(settings).await.map_err(LoadError::in_step("beginning the load"))?;
     let catalog = catalog(&transaction).await?;
     let (sources, skipped_files) = folder::find_sources(dir, &catalog).await?;
     lock_empty_tables(&transaction, &sources, &catalog).await?;
@@ -125,10 +121,8 @@ pub async fn load_folder(
     }
     // Without statistics the first reads would be planned for empty tables.
     let filled = list(sources.iter().map(|source| source.table.as_str()).chain(DERIVED));
-    transaction
-        .batch_execute(&format!("ANALYZE {filled}"))
-        .await
-        .map_err(LoadError::in_step("analysing the loaded tables"))?;
+    let analysed = transaction.batch_execute(&format!("ANALYZE {filled}")).await;
+    analysed.map_err(LoadError::in_step("analysing the loaded tables"))?;
     transaction.commit().await.map_err(LoadError::in_step("committing the load"))?;
     Ok(LoadReport { tables, skipped_files })
 }
@@ -172,20 +166,16 @@ async fn lock_empty_tables(
     }
     tables.sort_unstable();
     tables.dedup();
-    transaction
-        .batch_execute(&format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", list(&tables)))
-        .await
-        .map_err(|source| match source.code() {
-            Some(&SqlState::LOCK_NOT_AVAILABLE) => LoadError::Busy,
-            _ => LoadError::in_step("locking the tables to load")(source),
-        })?;
+    let lock = format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", list(&tables));
+    transaction.batch_execute(&lock).await.map_err(|source| match source.code() {
+        Some(&SqlState::LOCK_NOT_AVAILABLE) => LoadError::Busy,
+        _ => LoadError::in_step("locking the tables to load")(source),
+    })?;
     let mut filled = Vec::new();
     for table in tables {
-        let row = transaction
-            .query_one(&format!("SELECT EXISTS (SELECT FROM {})", quoted(table)), &[])
-            .await
-            .map_err(LoadError::in_step("looking for rows in the tables to load"))?;
-        if row.get(0) {
+        let sql = format!("SELECT EXISTS (SELECT FROM {})", quoted(table));
+        let row = transaction.query_one(&sql, &[]).await;
+        if row.map_err(LoadError::in_step("looking for rows in the tables to load"))?.get(0) {
             filled.push(table.to_owned());
         }
     }

@@ -79,10 +79,8 @@ async fn migrate_with<E: From<LoadError>>(
     // A long statement of a process that was killed would keep its locks.
     let settings = format!("{NO_TIMEOUTS} -c client_connection_check_interval=1s");
     let mut client = connect_with(url, "mesh migrate", &settings).await.map_err(LoadError::from)?;
-    client
-        .execute("SELECT pg_advisory_lock($1)", &[&MIGRATION_LOCK])
-        .await
-        .map_err(LoadError::in_step("waiting for the migration lock"))?;
+    let locked = client.execute("SELECT pg_advisory_lock($1)", &[&MIGRATION_LOCK]).await;
+    locked.map_err(LoadError::in_step("waiting for the migration lock"))?;
     // The lock ends with the session, so an early return releases it, too.
     check_database(&client).await?;
     let state = state_among(migrations, &client).await.map_err(LoadError::from)?;

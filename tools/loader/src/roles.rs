@@ -29,12 +29,8 @@ pub async fn create_logins(url: &str, passwords: &[(String, String)]) -> Result<
         let known = known.map_err(LoadError::in_step("looking for a user"))?;
         let verb = if known.is_none() { "CREATE" } else { "ALTER" };
         // The statement takes no parameters.
-        let make = client
-            .query_one(
-                "SELECT format('%s ROLE %I LOGIN PASSWORD %L', $1::text, $2::text, $3::text)",
-                &[&verb, user, password],
-            )
-            .await;
+        let sql = "SELECT format('%s ROLE %I LOGIN PASSWORD %L', $1::text, $2::text, $3::text)";
+        let make = client.query_one(sql, &[&verb, user, password]).await;
         let make: String = make.map_err(LoadError::in_step("naming a user"))?.get(0);
         client.batch_execute(&make).await.map_err(LoadError::in_step("making a user"))?;
     }

@@ -53,17 +53,12 @@ pub(crate) async fn check_times(
 
 /// The tables of the schema and the columns that can be written.
 pub(crate) async fn catalog(client: &impl GenericClient) -> Result<Catalog, LoadError> {
-    let rows = client
-        .query(
-            "SELECT relation.relname::text, array_agg(attname::text ORDER BY attnum)
-             FROM pg_class AS relation JOIN pg_attribute ON attrelid = relation.oid
-             WHERE relation.relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
-                 AND relname <> 'refinery_schema_history'
-                 AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
-             GROUP BY 1",
-            &[],
-        )
-        .await
-        .map_err(LoadError::in_step("reading the tables of the schema"))?;
+    let sql = "SELECT relation.relname::text, array_agg(attname::text ORDER BY attnum)
+        FROM pg_class AS relation JOIN pg_attribute ON attrelid = relation.oid
+        WHERE relation.relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+            AND relname <> 'refinery_schema_history' AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+        GROUP BY 1";
+    let rows = client.query(sql, &[]).await;
+    let rows = rows.map_err(LoadError::in_step("reading the tables of the schema"))?;
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }

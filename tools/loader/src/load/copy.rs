@@ -50,10 +50,8 @@ pub(super) async fn copy_file(
     let staging = Staging::make(transaction, &source.table, &source.header, columns, "INCLUDING ALL").await?;
     let staged = copy_in(transaction, copied(&staging.name, &staging.columns), text).await?;
     let known = &staging.known;
-    let rows = transaction
-        .execute(&format!("INSERT INTO {target} ({known}) SELECT {known} FROM {}", staging.name), &[])
-        .await
-        .map_err(|error| bad_row(file, error))?;
+    let insert = format!("INSERT INTO {target} ({known}) SELECT {known} FROM {}", staging.name);
+    let rows = transaction.execute(&insert, &[]).await.map_err(|error| bad_row(file, error))?;
     check_count(file, staged, rows)?;
     staging.drop(transaction).await?;
     Ok(rows)
