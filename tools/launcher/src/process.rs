@@ -281,8 +281,10 @@ mod tests {
 
     const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-    fn shell(folder: &tempfile::TempDir, script: &str) -> ProcessSpec {
-        ProcessSpec::new("shell", "/bin/sh", folder.path().join("logs/shell.log")).arg("-c").arg(script)
+    fn shell(script: &str) -> (tempfile::TempDir, ProcessSpec) {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("logs/shell.log");
+        (folder, ProcessSpec::new("shell", "/bin/sh", log).arg("-c").arg(script))
     }
 
     async fn log_has(spec: &ProcessSpec, text: &str) -> String {
@@ -295,8 +297,7 @@ mod tests {
 
     #[tokio::test]
     async fn both_outputs_are_appended_to_the_log_and_the_status_is_returned() {
-        let folder = tempfile::tempdir().unwrap();
-        let spec = shell(&folder, "echo out; echo err >&2; exit 7");
+        let (_folder, spec) = shell("echo out; echo err >&2; exit 7");
         for _ in 0..2 {
             let process = Process::spawn(&spec).unwrap();
             assert_eq!(process.wait().await.unwrap().code(), Some(7));
@@ -308,8 +309,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_child_that_ignores_the_stop_signal_is_killed_after_the_grace() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut spec = shell(&folder, "trap '' TERM; echo armed; while :; do sleep 0.05; done");
+        let (_folder, mut spec) = shell("trap '' TERM; echo armed; while :; do sleep 0.05; done");
         spec.grace = Duration::from_millis(100);
         let process = Process::spawn(&spec).unwrap();
         log_has(&spec, "armed").await;
@@ -318,8 +318,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_frozen_child_still_stops_by_its_stop_signal() {
-        let folder = tempfile::tempdir().unwrap();
-        let spec = shell(&folder, "trap 'exit 3' TERM; echo armed; while :; do sleep 0.05; done");
+        let (_folder, spec) = shell("trap 'exit 3' TERM; echo armed; while :; do sleep 0.05; done");
         let process = Process::spawn(&spec).unwrap();
         log_has(&spec, "armed").await;
         process.signal(Signal::STOP).unwrap();
@@ -328,8 +327,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_dropped_process_is_killed_with_its_group() {
-        let folder = tempfile::tempdir().unwrap();
-        let spec = shell(&folder, "sleep 600 & echo $! $$; wait");
+        let (_folder, spec) = shell("sleep 600 & echo $! $$; wait");
         let process = Process::spawn(&spec).unwrap();
         let log = log_has(&spec, "\n").await;
         let pids: Vec<i32> = log.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
@@ -340,8 +338,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_child_started_ends_with_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let spec = shell(&folder, "sleep 600 & echo $!");
+        let (_folder, spec) = shell("sleep 600 & echo $!");
         let process = Process::spawn(&spec).unwrap();
         assert_eq!(process.wait().await.unwrap().code(), Some(0));
         let log = log_has(&spec, "\n").await;
@@ -361,13 +358,10 @@ mod tests {
 
     #[tokio::test]
     async fn sockets_arrive_as_descriptors_three_and_up_with_their_names() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut spec = shell(
-            &folder,
+        let (_folder, spec) = shell(
             "echo $LISTEN_FDS $LISTEN_FDNAMES ${LISTEN_PID-none} $ONE; readlink /proc/$$/fd/3 /proc/$$/fd/4",
-        )
-        .env("ONE", "first")
-        .env("ONE", "last");
+        );
+        let mut spec = spec.env("ONE", "first").env("ONE", "last");
         spec.clear_env = true;
         let mut inodes = String::new();
         for name in ["http", "grpc"] {
@@ -382,8 +376,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_child_outlives_the_thread_that_asked_for_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let spec = shell(&folder, "sleep 0.2; exit 4");
+        let (_folder, spec) = shell("sleep 0.2; exit 4");
         let process = thread::spawn(move || Process::spawn(&spec).unwrap()).join().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         assert_eq!(runtime.block_on(process.wait()).unwrap().code(), Some(4));
@@ -399,9 +392,8 @@ mod tests {
             Process::spawn(&spec).unwrap().wait().await.unwrap();
             return;
         }
-        let folder = tempfile::tempdir().unwrap();
         let name = "process::tests::a_child_dies_with_a_launcher_that_is_killed";
-        let mut launcher = shell(&folder, "");
+        let (folder, mut launcher) = shell("");
         launcher.program = std::env::current_exe().unwrap();
         launcher.args = vec!["--exact".into(), name.into()];
         let child_log = folder.path().join("child.log");
