@@ -277,7 +277,7 @@ impl Servers {
     /// Their credentials, which no output may contain.
     fn secrets(&self) -> Vec<String> {
         let of_nats = permissions::users(ANY_MESH).into_iter().filter_map(|user| {
-            let credentials = std::fs::read_to_string(self.bus.credentials_file(&user.name)).ok()?;
+            let credentials = std::fs::read_to_string(self.bus.users().join(&user.name)).ok()?;
             credentials.trim().split_once(':').map(|(_, password)| password.to_owned())
         });
         let config: Option<tokio_postgres::Config> = self.database.url().parse().ok();

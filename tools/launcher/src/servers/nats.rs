@@ -122,14 +122,10 @@ impl Nats {
         }
     }
 
-    /// The folder with the credentials of its users, a file for each.
+    /// The folder with the credentials of its users: for each a file whose one line is `user:password`, which
+    /// only its owner may read.
     pub fn users(&self) -> &Path {
         &self.users
-    }
-
-    /// The file whose one line is `user:password`; only its owner may read it.
-    pub fn credentials_file(&self, user: &str) -> PathBuf {
-        self.users.join(user)
     }
 
     /// Waits until the server greets a new connection.
@@ -221,7 +217,7 @@ mod tests {
         }
         let mut passwords = HashSet::new();
         for user in permissions::users("mesh") {
-            let file = nats.credentials_file(&user.name);
+            let file = nats.users.join(&user.name);
             assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
             let line = std::fs::read_to_string(&file).unwrap();
             let (name, password) = line.trim().split_once(':').unwrap();
@@ -237,10 +233,10 @@ mod tests {
 
         process.signal(Signal::KILL).unwrap();
         process.wait().await.unwrap();
-        let credentials = std::fs::read_to_string(nats.credentials_file("query")).unwrap();
+        let credentials = std::fs::read_to_string(nats.users.join("query")).unwrap();
         let again = Nats::prepare(&find_nats().unwrap(), &folder, &log, &settings).await.unwrap();
         assert_eq!(again.url(), nats.url());
-        assert_eq!(std::fs::read_to_string(again.credentials_file("query")).unwrap(), credentials);
+        assert_eq!(std::fs::read_to_string(again.users.join("query")).unwrap(), credentials);
         let process = start(&again.spec(), || again.ready(LONG)).await.unwrap();
         process.stop().await.unwrap();
     }

@@ -18,8 +18,7 @@ impl Client {
     pub(crate) async fn connect(server: &Nats, user: &str) -> Self {
         let address = server.url();
         let stream = TcpStream::connect(address.trim_start_matches("nats://")).await.unwrap();
-        let Credentials::Password { user, password } =
-            Credentials::read(&server.credentials_file(user)).unwrap()
+        let Credentials::Password { user, password } = Credentials::read(&server.users().join(user)).unwrap()
         else {
             panic!("{user} has no password")
         };
