@@ -154,27 +154,22 @@ async fn answer_one(stream: UnixStream, supervisor: &Supervisor) -> io::Result<(
 pub async fn ask(home: &Home, request: &Request) -> Result<Answer, ControlError> {
     let path = home.run().join(SOCKET);
     let failed = |error| ControlError::Socket(home.run(), error);
-    let not_running = || ControlError::NotRunning(home.root().to_owned());
     let no_answer = || ControlError::NoAnswer(home.root().to_owned(), home.logs());
     let nobody = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::ConnectionRefused => {
-            not_running()
+            ControlError::NotRunning(home.root().to_owned())
         }
         _ => failed(error),
     };
     let address = Address::of(&path).map_err(nobody)?;
-    let mut stream = timeout(LINE_DEADLINE, UnixStream::connect(&address.path))
-        .await
-        .map_err(|_| no_answer())?
-        .map_err(nobody)?;
+    let connected = timeout(LINE_DEADLINE, UnixStream::connect(&address.path)).await;
+    let mut stream = connected.map_err(|_| no_answer())?.map_err(nobody)?;
     let mut text = serde_json::to_vec(request).map_err(|error| failed(error.into()))?;
     text.push(b'\n');
     stream.write_all(&text).await.map_err(|_| no_answer())?;
     let mut line = Vec::new();
-    timeout(ANSWER_DEADLINE, stream.read_to_end(&mut line))
-        .await
-        .map_err(|_| no_answer())?
-        .map_err(|_| no_answer())?;
+    let read = timeout(ANSWER_DEADLINE, stream.read_to_end(&mut line)).await;
+    read.map_err(|_| no_answer())?.map_err(|_| no_answer())?;
     serde_json::from_slice(&line).map_err(|_| no_answer())
 }
 
