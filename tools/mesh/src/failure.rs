@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt, process::ExitCode};
 
+use mesh_bus::BusError;
+use mesh_export::SealError;
 use mesh_history::HistoryError;
 use mesh_launcher::{control::ControlError, home::HomeError, servers::ServerError, supervisor::NotReady};
 use mesh_loader::LoadError;
@@ -110,7 +112,7 @@ impl From<LoadError> for Failure {
     }
 }
 
-failed_from!(HistoryError, HomeError, ControlError, NotReady, serde_json::Error);
+failed_from!(BusError, SealError, HistoryError, HomeError, ControlError, NotReady, serde_json::Error);
 
 impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {

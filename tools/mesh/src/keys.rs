@@ -18,7 +18,6 @@ use mesh_launcher::{
     control::{Answer, Request, ask},
     rewrite, write_private,
 };
-use mesh_problem::error_chain;
 use tokio::time::timeout;
 
 use crate::{
@@ -234,12 +233,10 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
 
 async fn usage(args: &UsageArgs) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
-    let bus = Bus::connect(bus_of(args).await?).await.map_err(|error| failed!("{}", error_chain(&error)))?;
-    timeout(CONNECT_WITHIN, bus.until_connected())
-        .await
-        .map_err(|_| failed!("the bus does not answer; see `mesh doctor`"))?;
-    let records = bus.subscribe::<KeyUsage>().await;
-    let mut records = records.map_err(|error| failed!("{}", error_chain(&error)))?;
+    let bus = Bus::connect(bus_of(args).await?).await?;
+    let connected = timeout(CONNECT_WITHIN, bus.until_connected()).await;
+    connected.map_err(|_| failed!("the bus does not answer; see `mesh doctor`"))?;
+    let mut records = bus.subscribe::<KeyUsage>().await?;
     let follow = async {
         while let Some(record) = records.next().await {
             if try_print(&serde_json::to_string(&record)?).is_err() {

@@ -14,7 +14,6 @@ use mesh_launcher::{
     home::Home,
     services::{SCRATCH, configures_services},
 };
-use mesh_problem::error_chain;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
@@ -161,17 +160,16 @@ pub(crate) async fn seal_in_turn(
     let deadline = Instant::now() + OTHER_WRITER_LIMIT;
     let mut is_waiting = false;
     loop {
-        match sealing.run_telling(until, on_sealed).await {
-            Ok(Sealed::Here(_)) => return Ok(()),
-            Ok(Sealed::Elsewhere) if Instant::now() >= deadline => {
+        match sealing.run_telling(until, on_sealed).await? {
+            Sealed::Here(_) => return Ok(()),
+            Sealed::Elsewhere if Instant::now() >= deadline => {
                 return Err(Failure::failed("another writer is still sealing; try again when it is done"));
             }
-            Ok(Sealed::Elsewhere) if !is_waiting => {
+            Sealed::Elsewhere if !is_waiting => {
                 is_waiting = true;
                 print_line("another writer is sealing; waiting until it is done");
             }
-            Ok(Sealed::Elsewhere) => {}
-            Err(error) => return Err(Failure::failed(error_chain(&error))),
+            Sealed::Elsewhere => {}
         }
         sleep(RETRY_PAUSE).await;
     }
