@@ -235,9 +235,8 @@ async fn a_read_is_printed_now_and_as_of_a_block() {
     let gateway = Mesh::start(&database).await;
     let url = gateway.url();
     let get = async |args: &[&str]| mesh(&[&["get", "accounts", "--url", &url], args].concat()).await;
-    let text = |outcome: &Outcome| String::from_utf8_lossy(&outcome.bytes).into_owned();
-    says(&text(&get(&[]).await), &["VOTE"]);
-    assert_eq!(text(&get(&["--at-block", "1"]).await), "{\"accounts\":[]}\n");
+    says(get(&[]).await.text(), &["VOTE"]);
+    assert_eq!(get(&["--at-block", "1"]).await.text(), "{\"accounts\":[]}\n");
     says(&get(&["--at-block", "3", "--wait", "1"]).await.error, &["the block is not stored yet"]);
     let stream = mesh(&["get", "/watch?read=/accounts", "--url", &url]).await;
     stream.fails(1, &["is a stream of events", "mesh watch"]);
