@@ -204,11 +204,8 @@ fn lock(file: &Path) -> Result<fs::File, Failure> {
     let opened =
         fs::File::open(&path).or_else(|_| fs::OpenOptions::new().create(true).append(true).open(&path));
     let locked = opened.map_err(|error| {
-        failed!(
-            "cannot lock {}: {} cannot be opened ({error}); give another --file",
-            file.display(),
-            path.display()
-        )
+        let (file, path) = (file.display(), path.display());
+        failed!("cannot lock {file}: {path} cannot be opened ({error}); give another --file")
     })?;
     let until = Instant::now() + LOCKED_WITHIN;
     // Any other error is that of a file system without locks.

@@ -27,11 +27,8 @@ fn report_lines(report: &LoadReport) -> Vec<String> {
         lines.push(format!("skipped the file {}: {}", skipped.file, skipped.reason));
     }
     for table in report.tables.iter().filter(|table| !table.skipped_columns.is_empty()) {
-        lines.push(format!(
-            "skipped in {} the unknown columns {}",
-            table.table,
-            table.skipped_columns.join(", ")
-        ));
+        let columns = table.skipped_columns.join(", ");
+        lines.push(format!("skipped in {} the unknown columns {columns}", table.table));
     }
     for table in report.tables.iter().filter(|table| !table.defaulted_columns.is_empty()) {
         let columns = table.defaulted_columns.join(", ");

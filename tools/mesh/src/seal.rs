@@ -186,11 +186,8 @@ pub(crate) async fn seal_complete(database_url: &str, variables: Vec<(String, St
         let newest: Option<i64> =
             newest.map_err(|error| cannot("see how long the history is", &error))?.get(0);
         let mut on_sealed = |segment: &Segment| {
-            print_line(&format!(
-                "sealing the history: block {} of {}",
-                segment.height_to,
-                newest.unwrap_or_default()
-            ));
+            let (height, newest) = (segment.height_to, newest.unwrap_or_default());
+            print_line(&format!("sealing the history: block {height} of {newest}"));
         };
         seal_in_turn(&sealing, Until::Complete, &mut on_sealed).await
     };

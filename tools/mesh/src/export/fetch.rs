@@ -210,11 +210,8 @@ impl Fetch {
             _ => None,
         };
         let Some(pause) = self.retry.pause(retry_after) else {
-            let most = self.retry.most;
-            return Err(failed!(
-                "gave up after {most} attempts without progress ({error}); {}",
-                error.advice()
-            ));
+            let (most, advice) = (self.retry.most, error.advice());
+            return Err(failed!("gave up after {most} attempts without progress ({error}); {advice}"));
         };
         self.note(&format!("{error}; retrying in {:.1} s", pause.as_secs_f64()));
         sleep(pause).await;

@@ -126,18 +126,15 @@ async fn request(args: &ExportArgs, fetch: &mut Fetch) -> Result<Request, Failur
     let plain = is_number(args.from_block) && is_number(args.to_block) && !args.snap;
     let segments = if plain { Vec::new() } else { fetch.segments().await? };
     let requested = resolve_heights(args.from_block, args.to_block, &segments).map_err(Failure::failed)?;
-    if requested.0 > requested.1 {
-        let (from, to) = requested;
+    let (from, to) = requested;
+    if from > to {
         return Err(Failure::usage(format!(
             "--from-block {from} is greater than --to-block {to}; swap them"
         )));
     }
     let span = if args.snap { snap_to_segments(requested, &segments) } else { requested };
     if span != requested {
-        print_line(&format!(
-            "taking blocks {}-{} instead of {}-{}",
-            span.0, span.1, requested.0, requested.1
-        ));
+        print_line(&format!("taking blocks {}-{} instead of {from}-{to}", span.0, span.1));
     }
     Ok(Request { table: args.table, from: span.0, to: span.1 })
 }

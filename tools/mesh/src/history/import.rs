@@ -96,11 +96,9 @@ fn check_chain(list: &SegmentList) -> Result<(), String> {
 /// Refuses a chain that does not continue the stored blocks.
 fn check_fit(stored: &Stored, list: &SegmentList) -> Result<(), String> {
     let Some(first) = list.segments.first() else { return Ok(()) };
-    if let Some(chain) = stored.chain_id.as_ref().filter(|chain| **chain != first.chain_id) {
-        return Err(format!(
-            "the database holds the chain {chain:?}, the segments are of {:?}",
-            first.chain_id
-        ));
+    let (name, theirs) = (&first.name, &first.chain_id);
+    if let Some(chain) = stored.chain_id.as_ref().filter(|chain| *chain != theirs) {
+        return Err(format!("the database holds the chain {chain:?}, the segments are of {theirs:?}"));
     }
     let newer =
         |segment: &&std::sync::Arc<Segment>| i64::from(segment.database_version) > stored.version.into();
@@ -113,17 +111,14 @@ fn check_fit(stored: &Stored, list: &SegmentList) -> Result<(), String> {
     let from = i64::try_from(first.height_from).unwrap_or(i64::MAX);
     match stored.heights {
         None if first.previous_id.is_some() => Err(format!(
-            "the database is empty, and what came before {} is not in the folder; bring those segments, too",
-            first.name
+            "the database is empty, and what came before {name} is not in the folder; bring those segments, too"
         )),
         None => Ok(()),
         Some((_, newest)) if from > newest.saturating_add(1) => Err(format!(
-            "the database ends at height {newest} and {} begins at {from}; bring the segments in between",
-            first.name
+            "the database ends at height {newest} and {name} begins at {from}; bring the segments in between"
         )),
         Some((oldest, _)) if from < oldest => Err(format!(
-            "the database begins at height {oldest}, later than {}; import into an empty one",
-            first.name
+            "the database begins at height {oldest}, later than {name}; import into an empty one"
         )),
         Some(_) => Ok(()),
     }

@@ -33,9 +33,8 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
         verified.sound.iter().filter_map(|segment| Some((segment.clone(), segments.file(&segment.name)?)));
     let files: Vec<_> = files.collect();
     let recounted = spawn_blocking(move || recount(&files)).await;
-    verified
-        .faults
-        .extend(recounted.map_err(|_| Failure::failed("the segments cannot be counted; try again"))?);
+    let recounted = recounted.map_err(|_| Failure::failed("the segments cannot be counted; try again"))?;
+    verified.faults.extend(recounted);
     if args.json {
         print_json(&as_json(&verified))?;
     } else {
@@ -44,26 +43,21 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
         }
     }
     if !verified.others.is_empty() {
-        print_line(&format!(
-            "not verified, because they are not segments of this chain: {}",
-            verified.others.join(", ")
-        ));
+        let others = verified.others.join(", ");
+        print_line(&format!("not verified, because they are not segments of this chain: {others}"));
     }
+    let folder = args.folder.display();
     if !verified.faults.is_empty() {
         return Err(failed!(
-            "the history in {} is incomplete or damaged, {} wrong; copy the listed files again from their source",
-            args.folder.display(),
+            "the history in {folder} is incomplete or damaged, {} wrong; copy the listed files again from their source",
             counted(verified.faults.len(), "thing is", "things are")
         ));
     }
     let (Some(first), Some(last)) = (verified.sound.first(), verified.sound.last()) else {
-        return Err(failed!(
-            "there is no segment in {}; give a home or the folder of the segments",
-            args.folder.display()
-        ));
+        return Err(failed!("there is no segment in {folder}; give a home or the folder of the segments"));
     };
+    let (from, to) = (first.height_from, last.height_to);
     if verified.begins_late {
-        let from = first.height_from;
         print_line(&format!(
             "what came before height {from} is not here, so the first previous id was not checked"
         ));
@@ -71,10 +65,7 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     if !args.json {
         let rows: u64 = verified.sound.iter().map(|segment| SegmentRow::of(segment).rows).sum();
         let segments = counted(verified.sound.len(), "segment", "segments");
-        print(&format!(
-            "{segments} from height {} to {} with {rows} rows: sound",
-            first.height_from, last.height_to
-        ))?;
+        print(&format!("{segments} from height {from} to {to} with {rows} rows: sound"))?;
     }
     Ok(())
 }

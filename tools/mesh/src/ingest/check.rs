@@ -40,9 +40,8 @@ pub(super) async fn check(args: &CheckArgs) -> Result<(), Failure> {
         let before = store.block(height.saturating_sub(1)).await?;
         let decoded = decoder.decode(&block).await.map_err(|error| failed!("block {height}: {error}"))?;
         rows += decoded.len();
-        let (prepared, _) = DecodedBlock::new(&block, decoded)
-            .prepare(before.as_ref())
-            .map_err(|error| failed!("block {height}: {error}"))?;
+        let prepared = DecodedBlock::new(&block, decoded).prepare(before.as_ref());
+        let (prepared, _) = prepared.map_err(|error| failed!("block {height}: {error}"))?;
         for difference in store.compare(&prepared).await? {
             differences += 1;
             terminal::print(&format!("block {height}: {difference}"))?;

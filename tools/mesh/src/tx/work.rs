@@ -53,10 +53,9 @@ pub(super) async fn find(
 fn line(tries: u64, difficulty: u32, seconds: f64) -> String {
     let chance = 1.0 - (-(tries as f64) / 2f64.powi(difficulty.cast_signed())).exp();
     let speed = tries as f64 / seconds.max(1e-9) / 1e6;
+    let (millions, percent) = (tries as f64 / 1e6, chance * 100.0);
     format!(
-        "proof of work: {:.1} million tries, {speed:.1} million/s, {:.0} % are done by now",
-        tries as f64 / 1e6,
-        chance * 100.0
+        "proof of work: {millions:.1} million tries, {speed:.1} million/s, {percent:.0} % are done by now"
     )
 }
 

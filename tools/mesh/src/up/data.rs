@@ -28,11 +28,8 @@ pub(super) struct InitialData<'a> {
 
 /// Checks the options before any process starts.
 pub(super) fn check(initial_data: &InitialData<'_>) -> Result<(), Failure> {
-    if let Some(folder) = initial_data.load.filter(|folder| !folder.is_dir()) {
-        return Err(failed!(
-            "there is no folder {}; give the folder of the CSV files with --load",
-            folder.display()
-        ));
+    if let Some(folder) = initial_data.load.filter(|folder| !folder.is_dir()).map(Path::display) {
+        return Err(failed!("there is no folder {folder}; give the folder of the CSV files with --load"));
     }
     plan(initial_data.demo).check().map_err(|error| Failure::usage(format!("{error}; see `mesh up --help`")))
 }
@@ -63,11 +60,8 @@ pub(super) async fn fill(
             None => store.write_demo(plan(initial_data.demo)).await,
         };
     }
-    if let Some(folder) = initial_data.load {
-        print_line(&format!(
-            "keeping the data that is there; to load {}, give another --home",
-            folder.display()
-        ));
+    if let Some(folder) = initial_data.load.map(Path::display) {
+        print_line(&format!("keeping the data that is there; to load {folder}, give another --home"));
     }
     let Some(SavedState { data: Some(Data::Demo { settings }), complete, .. }) = known else {
         return Ok(None);

@@ -66,10 +66,8 @@ pub(crate) async fn up(mut args: UpArgs) -> Result<(), Failure> {
         File::open(file).map_err(unreadable)?;
     }
     if let Some(file) = args.ports.keys.as_ref().filter(|file| !file.exists()) {
-        print_line(&format!(
-            "{} is not there yet; no key is valid until `mesh keys add` makes it",
-            file.display()
-        ));
+        let file = file.display();
+        print_line(&format!("{file} is not there yet; no key is valid until `mesh keys add` makes it"));
     }
     for name in unknown(&args.env) {
         print_line(&format!("no service reads {name}; docs/operations/variables.md lists all variables"));
