@@ -329,25 +329,20 @@ async fn rows_of_no_block_are_refused() {
 }
 
 #[tokio::test]
-async fn rows_are_not_added_to_stored_blocks() {
-    let database = Database::fresh().await;
-    load(&database, &[("blocks.csv", BLOCKS)]).await.unwrap();
-    let balances = "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:00+00,t,5\n";
-    let error = load(&database, &[("balances.csv", balances)]).await.unwrap_err();
-    assert_eq!(error.to_string(), "a load needs empty tables, but there are rows in blocks");
-    // Assets are in no segment, so segments that are imported bring none.
-    load(&database, &[("assets.csv", "id\n")]).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_table_with_rows_refuses_the_whole_folder() {
-    let database = Database::fresh().await;
-    let chain = ("chain.csv", "id,onerow_check\ntestnet,t\n");
-    load(&database, &[chain]).await.unwrap();
-    let error = load(&database, &[chain, ("blocks.csv", BLOCKS)]).await.unwrap_err();
-    assert_eq!(error.to_string(), "a load needs empty tables, but there are rows in chain");
-    let client = database.connect().await;
-    assert_eq!(text(&client, "SELECT count(*)::text FROM blocks").await, "0");
+async fn rows_are_added_neither_to_stored_blocks_nor_to_a_table_with_rows() {
+    let (blocks, chain) = (("blocks.csv", BLOCKS), ("chain.csv", "id,onerow_check\ntestnet,t\n"));
+    let balances = ("balances.csv", "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:00+00,t,5\n");
+    for (stored, table, more) in [(blocks, "blocks", [balances, chain]), (chain, "chain", [chain, blocks])] {
+        let database = Database::fresh().await;
+        load(&database, &[stored]).await.unwrap();
+        let error = load(&database, &more).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("a load needs empty tables, but there are rows in {table}"));
+        let rows = "SELECT (SELECT count(*) FROM blocks) || ' ' || (SELECT count(*) FROM chain)";
+        let left = if table == "blocks" { "2 0" } else { "0 1" };
+        assert_eq!(text(&database.connect().await, rows).await, left);
+        // Assets are in no segment, so segments that are imported bring none.
+        load(&database, &[("assets.csv", "id\n")]).await.unwrap();
+    }
 }
 
 #[tokio::test]
