@@ -93,10 +93,8 @@ async fn a_segment_fills_an_empty_database_and_is_there_the_next_time() {
     let expected = [new(2), new(2), Taken::There, new(1), Taken::Derived, Taken::There, Taken::NoSuchTable];
     assert_eq!(taken, expected);
     assert_eq!(text(&client, "SELECT height || hash FROM last_block").await, "2bb");
-    assert_eq!(
-        text(&client, "SELECT string_agg(account_id || balance, ',') FROM current_balances").await,
-        "a7"
-    );
+    let balances = "SELECT string_agg(account_id || balance, ',') FROM current_balances";
+    assert_eq!(text(&client, balances).await, "a7");
     assert_eq!(text(&client, "SELECT id FROM chain").await, "test");
     let stored = Stored { chain_id: Some("test".to_owned()), heights: Some((1, 2)), version: 1 };
     assert_eq!(session.stored().await.unwrap(), stored);
@@ -115,19 +113,16 @@ async fn columns_of_other_schemas_are_skipped_or_left_to_their_default() {
     let orders = "block_time,colour,seq_num,id,market_id,party_id,side,price,size,remaining,time_in_force,type,status,\
         version,batch_id,created_at,tx_hash\n\
         2024-01-01 00:00:02+00,red,0,o,m,p,1,5,1,1,1,1,1,1,1,2024-01-01 00:00:02+00,t\n";
-    let taken = import(&mut session, &[("blocks", Scope::Span, BLOCKS), ("orders", Scope::Span, orders)])
-        .await
-        .unwrap();
+    let tables = [("blocks", Scope::Span, BLOCKS), ("orders", Scope::Span, orders)];
+    let taken = import(&mut session, &tables).await.unwrap();
     let Taken::Rows { new: 1, skipped_columns, defaulted_columns } = &taken[1] else { panic!("{taken:?}") };
     assert_eq!(*skipped_columns, ["colour"]);
     for column in ["post_only", "reduce_only", "reference"] {
         assert!(defaulted_columns.iter().any(|name| name == column), "{defaulted_columns:?}");
     }
     let client = database.connect().await;
-    assert_eq!(
-        text(&client, "SELECT id || post_only || (reference IS NULL) FROM orders").await,
-        "ofalsetrue"
-    );
+    let stored = "SELECT id || post_only || (reference IS NULL) FROM orders";
+    assert_eq!(text(&client, stored).await, "ofalsetrue");
     // Rows are compared by the columns that both have.
     assert!(matches!(
         import(&mut session, &[("orders", Scope::Span, orders)]).await.unwrap()[..],
@@ -135,10 +130,8 @@ async fn columns_of_other_schemas_are_skipped_or_left_to_their_default() {
     ));
     let other = orders.replace(",o,m,", ",o,n,");
     let error = import(&mut session, &[("orders", Scope::Span, &other)]).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the database does not agree with test-1-1-2.zip: 1 rows of orders are stored otherwise"
-    );
+    let disagrees = "the database does not agree with test-1-1-2.zip: 1 rows of orders are stored otherwise";
+    assert_eq!(error.to_string(), disagrees);
 }
 
 #[tokio::test]

@@ -84,11 +84,8 @@ async fn a_folder_is_loaded_with_blocks_last_and_fills_the_derived_tables() {
     let client = database.connect().await;
     assert_eq!(text(&client, "SELECT height || hash FROM last_block").await, "2bb");
     assert_eq!(text(&client, "SELECT balance::text FROM current_balances").await, "5");
-    assert_eq!(
-        text(&client, "SELECT reltuples::text FROM pg_class WHERE relname = 'blocks'").await,
-        "2",
-        "the loaded tables have statistics"
-    );
+    let rows = "SELECT reltuples::text FROM pg_class WHERE relname = 'blocks'";
+    assert_eq!(text(&client, rows).await, "2", "the loaded tables have statistics");
 }
 
 #[tokio::test]
@@ -301,19 +298,14 @@ async fn blocks_may_come_in_any_order() {
 async fn rows_of_no_block_are_refused() {
     let balances = "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:00+00,t,5\n\
         b,2024-01-01 00:00:00.5+00,t,5\n";
-    assert_eq!(
-        refusal(&[("blocks.csv", BLOCK), ("balances.csv", balances)]).await,
-        "balances.csv: no block has the block_time 2024-01-01 00:00:00.5+00"
-    );
+    let refused = refusal(&[("blocks.csv", BLOCK), ("balances.csv", balances)]).await;
+    assert_eq!(refused, "balances.csv: no block has the block_time 2024-01-01 00:00:00.5+00");
     let parameters = |time| format!("key,value,tx_hash,block_time\na,b,t,{time}\n");
     let (older, later) = (parameters("2023-01-01 00:00:00+00"), parameters("2024-01-01 00:00:01+00"));
-    load(&Database::fresh().await, &[("blocks.csv", BLOCK), ("network_parameters.csv", &older)])
-        .await
-        .unwrap();
-    assert_eq!(
-        refusal(&[("blocks.csv", BLOCK), ("network_parameters.csv", &later)]).await,
-        "network_parameters.csv: no block is as late as 2024-01-01 00:00:01+00"
-    );
+    let files = [("blocks.csv", BLOCK), ("network_parameters.csv", &*older)];
+    load(&Database::fresh().await, &files).await.unwrap();
+    let refused = refusal(&[("blocks.csv", BLOCK), ("network_parameters.csv", &later)]).await;
+    assert_eq!(refused, "network_parameters.csv: no block is as late as 2024-01-01 00:00:01+00");
     // Reads as of a block take the trades of its second.
     for (time, is_loaded) in [("23:59:59", false), ("00:00:00.999999", true), ("00:00:01", false)] {
         let day = if time.starts_with("23") { "2023-12-31" } else { "2024-01-01" };

@@ -82,13 +82,9 @@ async fn a_migration_that_waits_names_the_session_that_it_waits_for() {
 #[tokio::test]
 async fn a_database_of_a_newer_build_is_ready_and_left_alone() {
     let (database, client) = Database::with_client().await;
-    client
-        .batch_execute(
-            "INSERT INTO refinery_schema_history VALUES
-                 (1000, 'exportable_later', '2030-01-01T00:00:00Z', '1'), (1001, 'more', '2030-01-01T00:00:00Z', '1')",
-        )
-        .await
-        .unwrap();
+    let newer = "INSERT INTO refinery_schema_history VALUES
+        (1000, 'exportable_later', '2030-01-01T00:00:00Z', '1'), (1001, 'more', '2030-01-01T00:00:00Z', '1')";
+    client.batch_execute(newer).await.unwrap();
     let migrated = migrate::migrate(database.url()).await.unwrap();
     assert!(migrated.applied.is_empty());
     assert!(migrated.state.is_ready());
@@ -98,10 +94,8 @@ async fn a_database_of_a_newer_build_is_ready_and_left_alone() {
 #[tokio::test]
 async fn a_database_with_other_migrations_is_refused() {
     let (database, client) = Database::with_client().await;
-    client
-        .batch_execute("UPDATE refinery_schema_history SET checksum = '1' WHERE version = 1")
-        .await
-        .unwrap();
+    let other = "UPDATE refinery_schema_history SET checksum = '1' WHERE version = 1";
+    client.batch_execute(other).await.unwrap();
     let error = migrate::migrate(database.url()).await.unwrap_err();
     assert!(matches!(error, LoadError::Migrate { .. }), "{error:?}");
 }
@@ -126,11 +120,8 @@ async fn a_migration_that_changes_an_exportable_table_has_the_name_for_it() {
     let mut migrations = runner.get_migrations().clone();
     migrations.sort_by_key(refinery::Migration::version);
     for migration in migrations {
-        embedded::migrations::runner()
-            .set_target(refinery::Target::Version(migration.version()))
-            .run_async(&mut client)
-            .await
-            .unwrap();
+        let target = refinery::Target::Version(migration.version());
+        embedded::migrations::runner().set_target(target).run_async(&mut client).await.unwrap();
         let sql = include_str!("exportable_columns.sql");
         let after: String = client.query_one(sql, &[&tables]).await.unwrap().get(0);
         assert!(
