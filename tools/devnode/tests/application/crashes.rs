@@ -82,10 +82,8 @@ async fn blocks_of_the_demo_network_are_the_same_after_a_crash_and_continue_the_
         let txs = txs.map(|(party, input)| transaction(first - 1, party, input));
         let finalized = fixture.finalize(first, &txs).await;
         assert_eq!(finalized, fixture.finalize(first, &txs).await, "the node repeats it");
-        assert_eq!(
-            finalized.tx_results.iter().map(|result| result.events.len()).collect::<Vec<_>>(),
-            [4, 0, 5]
-        );
+        let events: Vec<_> = finalized.tx_results.iter().map(|result| result.events.len()).collect();
+        assert_eq!(events, [4, 0, 5]);
         assert!(!finalized.events.is_empty());
         let mut fixture = fixture.crash().await;
         assert_eq!(fixture.finalize(first, &txs).await, finalized);

@@ -39,10 +39,8 @@ async fn a_block_is_shown_with_its_header_and_the_one_before() {
             answer["error"]["data"].as_str().unwrap().to_owned()
         };
         assert_eq!(error_at(0).await, "height must be greater than 0, but got 0");
-        assert_eq!(
-            error_at(11).await,
-            "height 11 must be less than or equal to the current blockchain height 10"
-        );
+        let above = "height 11 must be less than or equal to the current blockchain height 10";
+        assert_eq!(error_at(11).await, above);
     }
     let results = fixture.get("/block_results?height=10").await.1["result"].clone();
     let expected = json!({

@@ -28,10 +28,8 @@ async fn a_refused_transaction_has_a_code_and_a_reason_and_may_come_again() {
             assert_eq!((&result["code"], inner_reason(&result)), (&json!(code), text.to_owned()));
             let result = fixture.send("broadcast_tx_commit", &tx).await;
             assert_eq!((&result["height"], &result["tx_result"]["code"]), (&json!("0"), &json!(0)));
-            assert_eq!(
-                (&result["check_tx"]["code"], inner_reason(&result["check_tx"])),
-                (&json!(code), text.to_owned())
-            );
+            let checked = &result["check_tx"];
+            assert_eq!((&checked["code"], inner_reason(checked)), (&json!(code), text.to_owned()));
             assert_eq!(fixture.send("broadcast_tx_async", &tx).await["code"], 0);
         }
         fixture.blocks(1).await;
@@ -83,15 +81,11 @@ async fn rejections_before_the_check_have_cometbfts_texts() {
     fixture.send("broadcast_tx_sync", &tx).await;
     assert_eq!(fixture.error_text("broadcast_tx_sync", &tx).await, "tx already exists in cache");
     assert_eq!(fixture.error_text("broadcast_tx_async", &tx).await, "tx already exists in cache");
-    assert_eq!(
-        fixture.error_text("broadcast_tx_commit", &tx).await,
-        "error on broadcastTxCommit: tx already exists in cache"
-    );
+    let committed = fixture.error_text("broadcast_tx_commit", &tx).await;
+    assert_eq!(committed, "error on broadcastTxCommit: tx already exists in cache");
     let large = Bytes::from(vec![0; 2001]);
-    assert_eq!(
-        fixture.error_text("broadcast_tx_sync", &large).await,
-        "Tx too large. Max size is 2000, but got 2001"
-    );
+    let too_large = fixture.error_text("broadcast_tx_sync", &large).await;
+    assert_eq!(too_large, "Tx too large. Max size is 2000, but got 2001");
     fixture.send("broadcast_tx_sync", &fixture.transaction(2, "order")).await;
     let third = fixture.transaction(3, "order");
     let full = fixture.error_text("broadcast_tx_sync", &third).await;
