@@ -191,10 +191,8 @@ impl Address {
         let folder = File::from(rustix::fs::open(folder, flags, Mode::empty())?);
         let short = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string());
         if !short.is_dir() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the path is too long for a socket on this system",
-            ));
+            let text = "the path is too long for a socket on this system";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         Ok(Self { path: short.join(name), _folder: Some(folder) })
     }

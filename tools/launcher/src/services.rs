@@ -168,16 +168,13 @@ impl ServiceEnvironment {
 
     fn replica_spec(&self, service: &Service, replica: u32, generation: u64) -> ReplicaSpec {
         let address_file = self.home.admin_address(service.name, replica, generation);
-        let mut spec = ProcessSpec::new(
-            format!("{}-{replica}", service.name),
-            self.binaries.join(service.name),
-            self.home.log(service.name, replica),
-        )
-        // The address of the database has its password; a variable of the shell is another database's.
-        .env("MESH_DATABASE_PASSWORD_FILE", "")
-        .env("MESH_ADMIN_LISTEN", "127.0.0.1:0")
-        .env("MESH_ADMIN_ADDRESS_FILE", address_file.to_string_lossy())
-        .env(GRACE, GRACE_S.to_string());
+        let (name, log) = (format!("{}-{replica}", service.name), self.home.log(service.name, replica));
+        let mut spec = ProcessSpec::new(name, self.binaries.join(service.name), log)
+            // The address of the database has its password; a variable of the shell is another database's.
+            .env("MESH_DATABASE_PASSWORD_FILE", "")
+            .env("MESH_ADMIN_LISTEN", "127.0.0.1:0")
+            .env("MESH_ADMIN_ADDRESS_FILE", address_file.to_string_lossy())
+            .env(GRACE, GRACE_S.to_string());
         for need in service.needs {
             match need {
                 Need::Bus => spec.env.extend(self.bus.variables(service.name)),

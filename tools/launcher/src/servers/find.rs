@@ -124,9 +124,8 @@ mod tests {
             // inherit it, and running it would fail with ETXTBSY.
             let write = "printf '#!/bin/sh\\necho \"postgres (PostgreSQL) %s\"\\n' \"$1\" > \"$2\" && chmod 755 \"$2\"";
             let mut shell = Command::new("/bin/sh");
-            assert!(
-                shell.args(["-c", write, "sh", version]).arg(folder.join(name)).status().unwrap().success()
-            );
+            let written = shell.args(["-c", write, "sh", version]).arg(folder.join(name)).status();
+            assert!(written.unwrap().success());
         }
     }
 

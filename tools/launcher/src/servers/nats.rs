@@ -254,8 +254,7 @@ mod tests {
         let ended = start(&nats.spec(), || nats.ready(LONG)).await.unwrap_err();
         assert!(matches!(&ended, ServerError::Ended { log_tail, .. } if !log_tail.is_empty()), "{ended}");
         let nothing = ProcessSpec::new("nats-server", "/nonexistent/nats-server", &log);
-        assert!(
-            matches!(Process::spawn(&nothing), Err(error) if error.kind() == std::io::ErrorKind::NotFound)
-        );
+        let missing = Process::spawn(&nothing).unwrap_err();
+        assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
     }
 }

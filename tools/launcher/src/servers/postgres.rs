@@ -300,9 +300,8 @@ mod tests {
         let shown = ask(&first, "SELECT current_database() || ' ' || current_user || ' ' || pg_encoding_to_char(encoding) || ' ' || datcollate || ' ' || current_setting('timezone') || ' ' || current_setting('fsync') FROM pg_database WHERE datname = 'mesh'").await;
         assert_eq!(shown, [Some("mesh mesh UTF8 C UTC off".to_owned())]);
         ask(&first, "CREATE TABLE kept AS SELECT 7 AS n").await;
-        assert!(
-            tokio_postgres::connect(&first.url().replace(&first.password, "wrong"), NoTls).await.is_err()
-        );
+        let wrong = first.url().replace(&first.password, "wrong");
+        assert!(tokio_postgres::connect(&wrong, NoTls).await.is_err());
 
         // Restarted by its spec alone, as a supervisor does.
         process.signal(Signal::KILL).unwrap();
