@@ -48,10 +48,8 @@ fn the_faucet_credits_once_and_transfers_move_what_is_there() {
     let block = decided(&mut simulator, &[(ALICE, faucet("VOTE")), (ALICE, transfer(BOB, "VOTE", "7"))]);
     assert!(block.executed.iter().all(|executed| executed.failure.is_none()), "{:?}", block.executed);
     // The balance of an account is a row of the transaction that moved it last.
-    assert_eq!(
-        tables(&block.executed[0]),
-        [("accounts", 1), ("balances", 1), ("deposits", 1), ("ledger", 1)]
-    );
+    let credited = [("accounts", 1), ("balances", 1), ("deposits", 1), ("ledger", 1)];
+    assert_eq!(tables(&block.executed[0]), credited);
     assert_eq!(tables(&block.executed[1]), [("accounts", 1), ("balances", 2), ("ledger", 1)]);
     let ledger = Parsed::new(&block.executed[1].rows, "ledger");
     let row = &ledger.rows[0];

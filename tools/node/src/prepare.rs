@@ -71,10 +71,8 @@ pub(crate) fn set_aside(path: &Path) -> Result<(), NodeError> {
         return Ok(());
     }
     let aside = path.with_extension("other");
-    eprintln!(
-        "the node's blocks do not continue those of the database, they are set aside to {}",
-        aside.display()
-    );
+    let place = aside.display();
+    eprintln!("the node's blocks do not continue those of the database, they are set aside to {place}");
     let removed = match aside.is_dir() {
         true => std::fs::remove_dir_all(&aside),
         false => std::fs::remove_file(&aside),

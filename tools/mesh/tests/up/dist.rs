@@ -27,11 +27,8 @@ async fn an_archive_runs_without_rust_until_mesh_down() {
     }
 
     let up = installed.up().await;
-    println!(
-        "ready {:.1} s after the start of unpacking; packed: {}",
-        begun.elapsed().as_secs_f64(),
-        packed.error
-    );
+    let (seconds, packed) = (begun.elapsed().as_secs_f64(), packed.error);
+    println!("ready {seconds:.1} s after the start of unpacking; packed: {packed}");
     assert_eq!(up.status().await, 200);
     assert_eq!(http_client().get(format!("{}/guide/", up.http)).send().await.unwrap().status(), 200);
     let rows = installed.rows().await;

@@ -67,10 +67,8 @@ async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
     submits(&up, &node).await;
     // The doctor checks the ports of this mesh; the default ones may belong to another mesh.
     let ports = up.http.strip_prefix("http://").unwrap();
-    says(
-        &installed.order(&["doctor"]).await,
-        &[&format!("{ports} is served"), &format!("{} is served", up.grpc)],
-    );
+    let doctor = installed.order(&["doctor"]).await;
+    says(&doctor, &[&format!("{ports} is served"), &format!("{} is served", up.grpc)]);
 
     for service in ["query", "nats-server", "postgres", "devnode"] {
         let old = installed.pid(service).await.unwrap();
