@@ -53,21 +53,20 @@ pub fn find_postgres_version(major: u32) -> Option<PostgresPrograms> {
 
 /// Finds nats-server.
 pub fn find_nats() -> Option<PathBuf> {
-    let usual = SERVER_FOLDERS.iter().map(PathBuf::from);
-    search_path()
-        .into_iter()
-        .chain(usual)
-        .map(|folder| folder.join("nats-server"))
-        .find(|file| is_program(file))
+    find_program("nats-server", SERVER_FOLDERS)
 }
 
 /// Finds CometBFT: on the `PATH`, or where `mesh test` installs it below a cargo target folder.
 pub fn find_cometbft() -> Option<PathBuf> {
     let program = env::current_exe().unwrap_or_default();
     let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
-    let installed = target.map(super::cometbft_folder);
-    let mut folders = search_path().into_iter().chain(installed);
-    folders.find_map(|folder| Some(folder.join("cometbft")).filter(|file| is_program(file)))
+    find_program("cometbft", target.map(super::cometbft_folder))
+}
+
+/// Finds a program: on the `PATH`, or else in the `usual` folders.
+pub(super) fn find_program(name: &str, usual: impl IntoIterator<Item: Into<PathBuf>>) -> Option<PathBuf> {
+    let folders = search_path().into_iter().chain(usual.into_iter().map(Into::<PathBuf>::into));
+    folders.map(|folder| folder.join(name)).find(|file| is_program(file))
 }
 
 fn search_path() -> Vec<PathBuf> {

@@ -11,7 +11,7 @@ use tokio::{process::Command, time::timeout};
 
 use super::{
     cometbft::{COMETBFT_PACKAGE, cometbft_folder},
-    find::find_cometbft,
+    find::{find_cometbft, find_program},
 };
 use crate::{process_group, workspace::build_location};
 
@@ -29,7 +29,8 @@ pub async fn find_or_install_cometbft(root: &Path, progress: impl Fn(&str)) -> R
     if let Some(found) = find_cometbft() {
         return Ok(found);
     }
-    let go = find_go().ok_or("CometBFT is not on the PATH, and there is no Go to install it with")?;
+    let go = find_program("go", [USUAL_GO]);
+    let go = go.ok_or("CometBFT is not on the PATH, and there is no Go to install it with")?;
     let built = env::current_exe().ok().and_then(|program| build_location(&program));
     let folder = cometbft_folder(&built.map_or_else(|| root.join("target"), |location| location.target));
     let program = folder.join("cometbft");
@@ -49,12 +50,6 @@ pub async fn find_or_install_cometbft(root: &Path, progress: impl Fn(&str)) -> R
         Ok(Err(error)) => Err(format!("go could not be started ({error})")),
         Err(_) => Err(format!("go did not install CometBFT within {} minutes", WITHIN.as_secs() / 60)),
     }
-}
-
-fn find_go() -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = env::split_paths(&path).chain([PathBuf::from(USUAL_GO)]);
-    folders.map(|folder| folder.join("go")).find(|file| file.is_file())
 }
 
 /// Linker flags that keep paths of this machine out of the program.
