@@ -10,7 +10,7 @@ use tokio_postgres::config::Host;
 
 use crate::{
     cli::DemoArgs,
-    failure::{Failure, failed},
+    failure::{Failure, cannot, failed},
     load::load_into,
     terminal::print_line,
 };
@@ -141,11 +141,10 @@ fn with_options(args: &DemoArgs, plan: &Plan) -> Plan {
 }
 
 async fn has_blocks(url: &str) -> Result<bool, Failure> {
-    let unseen =
-        |error: &dyn std::error::Error| failed!("cannot see what the database holds: {}", error_chain(error));
-    let client = mesh_store::connect(url, "mesh").await.map_err(|error| unseen(&error))?;
+    const STEP: &str = "see what the database holds";
+    let client = mesh_store::connect(url, "mesh").await.map_err(|error| cannot(STEP, &error))?;
     let row = client.query_one("SELECT EXISTS (SELECT FROM blocks)", &[]).await;
-    Ok(row.map_err(|error| unseen(&error))?.get(0))
+    Ok(row.map_err(|error| cannot(STEP, &error))?.get(0))
 }
 
 /// A database's name without user and password: `host:port/database`.
