@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_home_remembers_nothing_and_an_old_one_its_data() {
+    fn a_new_home_remembers_nothing_an_old_one_its_data_and_a_spoilt_memory_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path()).unwrap();
         assert_eq!(home.saved_state().unwrap(), SavedState::default());
@@ -324,13 +324,7 @@ mod tests {
         assert_eq!(home.saved_state().unwrap(), state);
         fs::write(home.state_file(), r#"{"database":"x","data":null,"complete":true}"#).unwrap();
         assert_eq!(home.saved_state().unwrap().ports, None, "the file of an older release");
-    }
-
-    #[test]
-    fn a_spoilt_memory_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path()).unwrap();
-        fs::write(folder.path().join("mesh.json"), "{").unwrap();
+        fs::write(home.state_file(), "{").unwrap();
         let message = home.saved_state().unwrap_err().to_string();
         assert!(message.contains("mesh.json"), "{message}");
     }

@@ -51,16 +51,12 @@ fn is_root(folder: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn checkout(folder: &Path) {
-        fs::create_dir_all(folder.join("tools/mesh")).unwrap();
-        fs::write(folder.join("tools/mesh/Cargo.toml"), "[package]\n").unwrap();
-        fs::write(folder.join("Cargo.toml"), "[workspace]\n").unwrap();
-    }
-
     #[test]
-    fn a_program_in_the_target_folder_knows_its_workspace_and_profile() {
+    fn a_program_in_the_target_folder_knows_its_workspace_and_profile_and_an_installed_one_is_not_built() {
         let folder = tempfile::tempdir().unwrap();
-        checkout(folder.path());
+        fs::create_dir_all(folder.path().join("tools/mesh")).unwrap();
+        fs::write(folder.path().join("tools/mesh/Cargo.toml"), "[package]\n").unwrap();
+        fs::write(folder.path().join("Cargo.toml"), "[workspace]\n").unwrap();
         let target = folder.path().join("target");
         fs::create_dir_all(target.join("debug")).unwrap();
         fs::write(target.join("CACHEDIR.TAG"), "").unwrap();
@@ -69,12 +65,6 @@ mod tests {
         assert_eq!(location.root, folder.path());
         assert_eq!(location.target, target);
         assert_eq!(location.profile, "dev");
-    }
-
-    #[test]
-    fn an_installed_program_is_not_built() {
-        let folder = tempfile::tempdir().unwrap();
-        checkout(folder.path());
         fs::create_dir_all(folder.path().join("bin")).unwrap();
         assert_eq!(build_location(&folder.path().join("bin/mesh")), None);
     }
