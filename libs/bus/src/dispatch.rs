@@ -103,7 +103,8 @@ impl Dispatcher {
         call.headers.left.saturating_sub(call.headers.took_ms.map_or(Duration::ZERO, late))
     }
 
-    /// The place of a request in the line; `None` for an operation that is outside of it.
+    /// Enters a request into the line. `None`: its operation is outside of it. Uses up its cancellation, if there
+    /// is one.
     fn admit(&self, call: &Call, left: Duration, bytes: usize) -> Result<Option<Place>, Rejection> {
         if left.is_zero() {
             return Err(Rejection::Expired);
@@ -117,6 +118,7 @@ impl Dispatcher {
         self.line.enter(queue, arrival, call.started).map(Some).ok_or(Rejection::NoRoom)
     }
 
+    /// Counts a request that is not begun, and informs its sender unless that has canceled it.
     fn reject(self: &Rc<Self>, call: Call, rejection: Rejection) {
         let name = call.operation.name;
         let code = match rejection {
@@ -173,7 +175,7 @@ impl Dispatcher {
         });
     }
 
-    /// Sends a result that is to be sent.
+    /// Sends a reply or a problem, which it logs; nothing for a request that was canceled or has replied itself.
     async fn reply(&self, call: &Call, client: &Client, result: WorkResult) {
         match result {
             Some(Ok(Some(rendered))) => {

@@ -234,7 +234,13 @@ impl PullStream {
     async fn send(&mut self, request: PullRequest) {
         self.bus.shared.pulls.pulls.inc();
         self.bus.record_request().await;
-        let (pull, replica) = (request.pull, self.choose_replica(request.is_retry));
+        if request.is_retry {
+            self.bus.shared.pulls.again.inc();
+            let delivered = i64::try_from(self.delivered).unwrap_or(i64::MAX);
+            self.span.record_event("resumed", [("mesh.stream.bytes", delivered.into())]);
+        }
+        let pull = request.pull;
+        let replica = self.choose_replica(request.is_retry);
         let subject = match &replica {
             Some(id) => subjects::direct(&self.target.subject, id),
             None => self.target.subject.clone(),
@@ -262,15 +268,10 @@ impl PullStream {
     /// The replica that a pull is sent to by name; `None` = any.
     fn choose_replica(&self, is_retry: bool) -> Option<Arc<str>> {
         let group = &self.target.group;
-        if !is_retry {
-            return group.pick_around_silent();
-        }
-        self.bus.shared.pulls.again.inc();
-        let delivered = i64::try_from(self.delivered).unwrap_or(i64::MAX);
-        self.span.record_event("resumed", [("mesh.stream.bytes", delivered.into())]);
-        group.pick_most_recent(Instant::now())
+        if is_retry { group.pick_most_recent(Instant::now()) } else { group.pick_around_silent() }
     }
 
+    /// The headers of a pull. The first one has the trace, so call this before `has_begun` is set.
     fn headers(&self, request: PullRequest) -> HeaderMap {
         let PullRequest { position, budget, is_retry, .. } = request;
         let mut headers = HeaderMap::new();
