@@ -164,7 +164,8 @@ impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
         let cors_origins = cors_origins(env);
         let inherited = env.optional("LISTEN_FDNAMES").unwrap_or_default();
-        let (grpc_listen, tls) = (grpc_listen(env), tls_files(env));
+        let grpc_listen = grpc_listen(env);
+        let tls = tls_files(env);
         let keys_file = env.optional("MESH_EDGE_KEYS_FILE").map(PathBuf::from);
         let is_anonymous_allowed = env.flag("MESH_EDGE_ANONYMOUS", true);
         if keys_file.is_none() && !is_anonymous_allowed {

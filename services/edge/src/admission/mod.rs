@@ -94,7 +94,7 @@ pub(crate) enum ConnectionPermit {
     Proxy(#[expect(dead_code, reason = "held for its drop")] Permit<0>),
 }
 
-/// The operation of a request that no route matches, in logs and usage records.
+/// The operation of a request that no route matches, in logs, metrics and usage records.
 pub(crate) const NO_OPERATION: &str = "none";
 
 /// The limits on connections, requests and downloads of one edge.

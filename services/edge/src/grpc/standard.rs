@@ -118,7 +118,7 @@ impl Grpc {
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         let found = self.standard.get_key_value(service);
         let name = found.map_or(NO_OPERATION, |(name, _)| *name);
-        let served = match self.admit(found, &client) {
+        let served = match self.admit(name, found.map(|(_, service)| service), &client) {
             Ok(served) => served,
             Err(problem) => {
                 self.metrics.called(name, problem.code.number(), Duration::ZERO);
@@ -145,17 +145,18 @@ impl Grpc {
     /// The service of a call that may be answered.
     ///
     /// # Errors
-    /// What a call of an operation would be refused for, and when there is no such service.
+    /// When the client's key is not in force, there is no such service, or the call is over the client's rate.
+    /// Unlike operations, standard services need no key where one is needed.
     fn admit<'a>(
         &self,
-        found: Option<(&&'static str, &'a StandardService)>,
+        name: &str,
+        found: Option<&'a StandardService>,
         client: &ClientContext,
     ) -> Result<&'a StandardService, Problem> {
         client.check_key()?;
-        let (name, service) =
-            found.ok_or_else(|| Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method"))?;
+        let service = found.ok_or_else(|| Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method"))?;
         // Health checks are exempt from the rate limit.
-        if *name != HEALTH {
+        if name != HEALTH {
             self.admission.check_rate(client)?;
         }
         Ok(service)
