@@ -159,4 +159,15 @@ mod tests {
             assert!(mistake == FORM, "{bad}: {mistake}");
         }
     }
+
+    #[test]
+    fn a_wrong_address_is_a_mistake_also_where_none_is_needed() {
+        for text in ["tcp://node:26657", ","] {
+            let mut env = Env::of([("MESH_NODE_URL".to_owned(), text.to_owned())]);
+            assert!(NodeUrl::read_optional(&mut env).is_empty(), "{text}");
+            assert_eq!(env.mistakes().len(), 1, "{text}: {:?}", env.mistakes());
+        }
+        let mut env = Env::default();
+        assert!(NodeUrl::read_optional(&mut env).is_empty() && env.mistakes().is_empty());
+    }
 }
