@@ -68,7 +68,8 @@ async fn column_types(client: &Client, table: &Table) -> Result<Vec<String>, Sto
 
 /// The statement that finds the rows that only one side has. $1: the time of the block, then the texts of each column.
 fn statement(table: &Table, types: &[String]) -> String {
-    let (count, number) = (table.columns.len(), |index: usize| index + 2);
+    let count = table.columns.len();
+    let number = |index: usize| index + 2;
     let given: Vec<String> = (0..count).map(|index| format!("${}::text[]", number(index))).collect();
     let cells: Vec<String> = (0..count).map(|index| format!("c{index}")).collect();
     let typed = types.iter().zip(&cells).zip(&table.columns);
