@@ -73,7 +73,12 @@ impl SegmentStore {
         Ok(Verification { faults, sound, begins_late, others })
     }
 
-    /// Verifies each segment by itself. Returns those without faults, and the names of those that are gone.
+    /// Verifies each segment by itself and adds what is wrong to `faults`. Returns the segments without faults, and the
+    /// names of those that are gone.
+    ///
+    /// # Errors
+    ///
+    /// The object store is late.
     async fn verify_each(
         &self,
         segments: &[Arc<Segment>],
@@ -97,7 +102,7 @@ impl SegmentStore {
     }
 }
 
-/// The fault of a segment; returns errors of the object store as they are.
+/// The fault of a segment. An error when the object store is late, which is no fault.
 fn fault(name: &SegmentName, error: &HistoryError) -> Result<Fault, HistoryError> {
     match error {
         HistoryError::Damaged { what, .. } => Ok(Fault::of(name, what.clone())),
