@@ -99,7 +99,8 @@ impl DecodedBlock {
     /// applied to stored rows, and a writer that starts again gives the same times.
     ///
     /// # Errors
-    /// A row states another block time than the block's.
+    /// A row states another block time than the block's, a time of its own outside of the second after it, or a
+    /// value that would be stored as another one or never be found.
     pub fn prepare(&self, before: Option<&StoredHead>) -> Result<(NewBlock, StoredHead), RowFault> {
         let earliest = before.map_or(self.time, |before| TimeUs(before.latest_time.0 + 1));
         let time = self.time.max(earliest);

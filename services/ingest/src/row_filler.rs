@@ -29,7 +29,7 @@ impl<'a> RowFiller<'a> {
     /// The value of a column; `None` is NULL.
     ///
     /// # Errors
-    /// It would be stored as another value, or is another block time than the block's.
+    /// It would be stored as another value or never be found, or is another block time than the block's.
     pub(crate) fn value(&self, cell: &'a Cell, column: &'a Column) -> Result<Option<Cow<'a, str>>, RowFault> {
         let value = self.stated_or_filled(cell, column);
         if let Some(text) = value.as_deref()
