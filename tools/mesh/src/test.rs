@@ -13,6 +13,7 @@ use std::{
     env,
     num::NonZeroUsize,
     path::{Path, PathBuf},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
@@ -28,7 +29,7 @@ use mesh_launcher::{
     workspace,
 };
 use tempfile::TempDir;
-use tokio::process::Command;
+use tokio::{process::Command, time::timeout};
 
 use self::searched::Findings;
 use crate::{
@@ -38,6 +39,8 @@ use crate::{
 };
 
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of a command that is no step of cargo: a download on a slow line is the longest.
+const WITHIN: Duration = Duration::from_secs(5 * 60);
 /// Any mesh, as a NATS wildcard in the permissions of the bus.
 const ANY_MESH: &str = "*";
 
@@ -225,6 +228,12 @@ async fn searched_step(
         seconds(begun),
         args.join(" ")
     ))
+}
+
+/// Whether a command succeeds in time; its output is discarded.
+async fn succeeds(mut command: Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    matches!(timeout(WITHIN, process_group::run(command)).await, Ok(Ok(status)) if status.success())
 }
 
 fn seconds(begun: Instant) -> String {

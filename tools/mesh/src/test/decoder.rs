@@ -3,13 +3,12 @@
 use std::{
     env,
     path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
 };
 
 use mesh_launcher::{process_group, servers::install_debian_package, workspace::build_location};
 use tokio::{process::Command, time::timeout};
 
+use super::{WITHIN, succeeds};
 use crate::{
     failure::{Failure, failed},
     terminal::print_line,
@@ -18,8 +17,6 @@ use crate::{
 const EXAMPLE: &str = "examples/decoder-python";
 /// The variable by which tests find the Python that runs the decoder.
 pub(super) const PYTHON_VARIABLE: &str = "MESH_TEST_DECODER_PYTHON";
-/// Timeout of each command here: a download on a slow line is the longest.
-const WITHIN: Duration = Duration::from_secs(5 * 60);
 
 /// Finds a Python with the decoder's requirements, or installs them below the target folder of the checkout `root`.
 ///
@@ -30,23 +27,30 @@ pub(super) async fn find_or_install_python(root: &Path, log: &Path) -> Result<Pa
     let folder = built.map_or_else(|| root.join("target"), |location| location.target).join("decoder-python");
     let own = folder.join("bin").join("python3");
     for python in [own.clone(), PathBuf::from("python3")] {
-        if succeeds(Command::new(&python).args(["-c", "import nats.micro"])).await {
+        let mut import = Command::new(&python);
+        import.args(["-c", "import nats.micro"]);
+        if succeeds(import).await {
             return Ok(python);
         }
     }
     print_line(&format!("==> decoder: pip install -r {EXAMPLE}/requirements.txt"));
-    let make_folder = ["-m", "venv"];
-    if !succeeds(Command::new("python3").args(make_folder).arg(&folder)).await {
+    let make_folder = || {
+        let mut command = Command::new("python3");
+        command.args(["-m", "venv"]).arg(&folder);
+        command
+    };
+    if !succeeds(make_folder()).await {
         install_debian_package("python3-venv", log)
             .await
             .map_err(|why| format!("python3 with venv is not there and cannot be installed ({why})"))?;
-        if !succeeds(Command::new("python3").args(make_folder).arg(&folder)).await {
+        if !succeeds(make_folder()).await {
             return Err(format!("python3 cannot make a virtual environment in {}", folder.display()));
         }
     }
-    let requirements = root.join(EXAMPLE).join("requirements.txt");
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
-    if !succeeds(Command::new(&own).args(install).arg(requirements)).await {
+    let mut install = Command::new(&own);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+    install.arg(root.join(EXAMPLE).join("requirements.txt"));
+    if !succeeds(install).await {
         return Err("pip cannot install nats-py".to_owned());
     }
     Ok(own)
@@ -62,10 +66,4 @@ pub(super) async fn test(root: &Path, python: &Path) -> Result<(), Failure> {
         Ok(Ok(status)) if status.success() => Ok(()),
         _ => Err(failed!("the decoder's tests failed; `python3 {}` repeats this step alone", args.join(" "))),
     }
-}
-
-/// Whether a command succeeds in time; its output is discarded.
-pub(super) async fn succeeds(command: &mut Command) -> bool {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    matches!(timeout(WITHIN, command.status()).await, Ok(Ok(status)) if status.success())
 }
