@@ -4,6 +4,7 @@ use std::{
     borrow::Cow,
     io::{self, Read},
     path::Path,
+    time::Instant,
 };
 
 use bytes::Bytes;
@@ -107,7 +108,12 @@ async fn proof(
     let difficulty = args.difficulty.or(head.map(|head| head.spam_pow_difficulty)).unwrap_or_default();
     let tid = args.tid.unwrap_or_else(|| hex::encode(rand::rng().random::<[u8; 32]>()));
     let puzzle = Puzzle::new(&args.pow_prefix, &block, &tid);
-    let nonce = work::find(puzzle, difficulty, talks, signals).await?;
+    let begun = Instant::now();
+    let (nonce, tries) = work::find(puzzle, difficulty, signals).await?;
+    if talks {
+        let seconds = begun.elapsed().as_secs_f64();
+        print_line(&format!("proof of work of {difficulty} bits: {tries} tries in {seconds:.1} s"));
+    }
     Ok(ProofOfWork { tid, nonce })
 }
 

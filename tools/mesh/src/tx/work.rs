@@ -13,13 +13,13 @@ use crate::{failure::Failure, terminal};
 
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// Finds a nonce on all cores, and `talks` about the effort; fails at a stop signal.
+/// Finds a nonce on all cores. Returns it and the number of tries; fails at a stop signal, and when no nonce is good
+/// enough.
 pub(super) async fn find(
     puzzle: Puzzle,
     difficulty: u32,
-    talks: bool,
     signals: &mut StopSignals,
-) -> Result<u64, Failure> {
+) -> Result<(u64, u64), Failure> {
     let begun = Instant::now();
     let effort = Arc::new(SearchControl::default());
     let searched = Arc::clone(&effort);
@@ -42,11 +42,7 @@ pub(super) async fn find(
     terminal::clear();
     let nonce = found.ok().flatten();
     let nonce = nonce.ok_or_else(|| Failure::failed("no nonce is good enough; take another --tid"))?;
-    if talks {
-        let (tries, seconds) = (effort.tries(), begun.elapsed().as_secs_f64());
-        terminal::print_line(&format!("proof of work of {difficulty} bits: {tries} tries in {seconds:.1} s"));
-    }
-    Ok(nonce)
+    Ok((nonce, effort.tries()))
 }
 
 /// The text of the progress line. The share is the probability of success after this number of tries.
