@@ -1,4 +1,5 @@
-//! Finds the programs of the project, which are installed in one folder with the running program.
+//! Finds the programs of the project, which are installed in one folder with the running program, and runs the
+//! laboratory.
 
 use std::{os::unix::process::CommandExt as _, path::PathBuf, process::Command};
 

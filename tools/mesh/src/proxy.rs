@@ -6,12 +6,13 @@ use std::net::IpAddr;
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Url;
 
-/// The proxy that the client chooses for a URL, for messages: without its credentials. `None` for a direct connection.
+/// The proxy that the client chooses for a URL, for messages: "the proxy" and its address without credentials. `None`
+/// for a direct connection.
 pub(crate) fn proxy_of(url: &Url) -> Option<String> {
-    among(&Matcher::from_system(), url)
+    proxy_among(&Matcher::from_system(), url)
 }
 
-fn among(proxies: &Matcher, url: &Url) -> Option<String> {
+fn proxy_among(proxies: &Matcher, url: &Url) -> Option<String> {
     let proxy = proxies.intercept(&url.as_str().parse().ok()?)?;
     let (scheme, authority) = (proxy.uri().scheme_str()?, proxy.uri().authority()?.as_str());
     let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
@@ -52,7 +53,7 @@ mod tests {
     fn a_proxy_is_shown_without_its_password() {
         let proxies =
             Matcher::builder().all("http://user:canary@proxy.example:3128").no("inside.example").build();
-        let of = |url: &str| among(&proxies, &url.parse().unwrap());
+        let of = |url: &str| proxy_among(&proxies, &url.parse().unwrap());
         assert_eq!(of("https://gateway.example/x").as_deref(), Some("the proxy http://proxy.example:3128"));
         assert_eq!(of("http://inside.example:8080/"), None);
     }

@@ -118,7 +118,7 @@ impl Fetch {
         Ok(Downloaded { file: paths.map(|paths| paths.whole), info, resumed_from })
     }
 
-    /// Repeats a request until it succeeds.
+    /// Repeats a request until it succeeds, or no retry is left or can help.
     async fn retried<T>(
         &mut self,
         request: impl AsyncFn(&Gateway) -> Result<T, GatewayError>,

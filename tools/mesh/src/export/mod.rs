@@ -52,8 +52,8 @@ struct Outcome<'a> {
 
 pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
-    // A gzip answer has no Content-Length, and a ZIP gains nothing by it.
     let patience = Duration::from_secs(args.patience.into());
+    // A gzip answer has no Content-Length, and a ZIP gains nothing by it.
     let gateway = Gateway::new(&args.gateway, patience, |client| client.no_gzip())?;
     let mut fetch = Fetch::new(gateway, args.retries);
     let outcome = run_until_stopped(&mut signals, download(&args, &mut fetch), "stopped").await;
