@@ -57,16 +57,17 @@ impl Ready {
             Self::Admin(file) => {
                 let base = format!("http://{}", written_address(file).await);
                 set_admin(base.clone());
-                base
+                Some(base)
             }
-            Self::Probe(_) => String::new(),
+            Self::Probe(_) => None,
         };
         loop {
-            let serves = match self {
-                Self::Probe(question) => {
+            let serves = match (self, &base) {
+                (Self::Probe(question), _) => {
                     tokio::time::timeout(PROBE_DEADLINE, question()).await.unwrap_or(false)
                 }
-                _ => matches!(why_unready(client, &base, PROBE_DEADLINE).await, Ok(None)),
+                (_, Some(base)) => matches!(why_unready(client, base, PROBE_DEADLINE).await, Ok(None)),
+                (_, None) => true,
             };
             if serves {
                 return;

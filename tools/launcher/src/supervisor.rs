@@ -335,8 +335,11 @@ impl Supervisor {
 
     /// Starts one process of a group, unless the mesh is being stopped.
     pub(crate) fn start_member(&self, name: &str, replica: u32, role: Role) -> Result<Member, NotReady> {
-        let Table { groups, closing } = &mut *self.table();
-        let group = groups.iter_mut().find(|group| group.definition.name == name && !*closing);
+        let mut table = self.table();
+        if table.closing {
+            return Err(NotReady::Closing);
+        }
+        let group = table.groups.iter_mut().find(|group| group.definition.name == name);
         let group = group.ok_or(NotReady::Closing)?;
         let has_sibling =
             role == Role::Successor || group.members.iter().any(|other| other.replica == replica);

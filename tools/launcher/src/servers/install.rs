@@ -10,6 +10,7 @@ use std::{
 use super::{
     ServerError, files,
     find::{OLDEST_POSTGRES, PostgresPrograms, find_nats, find_postgres},
+    succeeds,
 };
 
 const INSTALL_ON_DEBIAN: &str = include_str!("install-debian.sh");
@@ -96,12 +97,6 @@ fn root_shell() -> Option<Command> {
     let mut sudo = Command::new("sudo");
     sudo.args(["-n", "sh"]);
     succeeds(Command::new("sudo").args(["-n", "true"])).then_some(sudo)
-}
-
-/// Whether a command succeeds; its output is discarded.
-pub(super) fn succeeds(command: &mut Command) -> bool {
-    let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    silent.status().is_ok_and(|status| status.success())
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::{
     future::Future,
     io,
     path::{Path, PathBuf},
-    process::ExitStatus,
+    process::{Command, ExitStatus, Stdio},
     time::Duration,
 };
 
@@ -138,6 +138,12 @@ async fn run_to_end(spec: &ProcessSpec) -> Result<(), ServerError> {
     let process = Process::spawn(spec).map_err(ServerError::spawn(&spec.name))?;
     let status = process.wait().await.map_err(ServerError::spawn(&spec.name))?;
     if status.success() { Ok(()) } else { Err(ServerError::ended(spec, status)) }
+}
+
+/// Whether a command succeeds; its output is discarded.
+fn succeeds(command: &mut Command) -> bool {
+    let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    silent.status().is_ok_and(|status| status.success())
 }
 
 /// Starts a server and waits until it is ready. `ready` makes one probe per attempt; the probe carries the

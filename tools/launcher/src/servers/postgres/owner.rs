@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::{ServerError, files};
 use crate::{
     folder::{self, let_enter},
-    servers::install::succeeds,
+    servers::succeeds,
 };
 
 /// The folder for data whose own folder cannot be reached by its user.
