@@ -119,7 +119,7 @@ pub(crate) fn quoted(name: &str) -> String {
 }
 
 /// Identifiers as SQL text, separated by commas.
-pub(crate) fn list(names: impl IntoIterator<Item: AsRef<str>>) -> String {
+pub(crate) fn quoted_list(names: impl IntoIterator<Item: AsRef<str>>) -> String {
     names.into_iter().map(|name| quoted(name.as_ref())).collect::<Vec<_>>().join(", ")
 }
 

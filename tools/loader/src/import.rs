@@ -22,7 +22,7 @@ use tokio_postgres::{Client, Transaction, error::SqlState};
 
 use crate::{
     LoadError,
-    copy_in::{list, quoted},
+    copy_in::{quoted, quoted_list},
     staging::Staging,
     tables::{Catalog, DERIVED, UNSEALED, catalog},
 };
@@ -172,7 +172,7 @@ impl ImportSession {
         if self.filled.is_empty() {
             return Ok(());
         }
-        let tables = list(self.filled.iter().map(String::as_str).chain(DERIVED));
+        let tables = quoted_list(self.filled.iter().map(String::as_str).chain(DERIVED));
         let sql = format!("ANALYZE {tables}");
         Ok(within("analysing the imported tables", self.client.batch_execute(&sql)).await?)
     }

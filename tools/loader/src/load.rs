@@ -18,7 +18,7 @@ use tokio_postgres::{Transaction, error::SqlState};
 
 use crate::{
     LoadError,
-    copy_in::{list, quoted},
+    copy_in::{quoted, quoted_list},
     tables::{Catalog, DERIVED, STATES, UNSEALED, catalog, check_times},
 };
 
@@ -120,7 +120,7 @@ pub async fn load_folder(
         check_times(&transaction, &source.table, &quoted(&source.table), &source.file).await?;
     }
     // Without statistics the first reads would be planned for empty tables.
-    let filled = list(sources.iter().map(|source| source.table.as_str()).chain(DERIVED));
+    let filled = quoted_list(sources.iter().map(|source| source.table.as_str()).chain(DERIVED));
     let analysed = transaction.batch_execute(&format!("ANALYZE {filled}")).await;
     analysed.map_err(LoadError::in_step("analysing the loaded tables"))?;
     transaction.commit().await.map_err(LoadError::in_step("committing the load"))?;
@@ -166,7 +166,7 @@ async fn lock_empty_tables(
     }
     tables.sort_unstable();
     tables.dedup();
-    let lock = format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", list(&tables));
+    let lock = format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", quoted_list(&tables));
     transaction.batch_execute(&lock).await.map_err(|source| match source.code() {
         Some(&SqlState::LOCK_NOT_AVAILABLE) => LoadError::Busy,
         _ => LoadError::in_step("locking the tables to load")(source),

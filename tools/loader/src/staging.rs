@@ -5,7 +5,7 @@ use tokio_postgres::Transaction;
 
 use crate::{
     LoadError,
-    copy_in::{STAGING, list, quoted},
+    copy_in::{STAGING, quoted, quoted_list},
 };
 
 /// A staging table. All names are quoted SQL identifiers.
@@ -28,7 +28,7 @@ impl Staging {
         like: &str,
     ) -> Result<Self, LoadError> {
         let name = quoted(&format!("{STAGING}{table}"));
-        let known = list(header.iter().filter(|column| columns.contains(column)));
+        let known = quoted_list(header.iter().filter(|column| columns.contains(column)));
         let mut staging = Self { name, columns: Vec::new(), known };
         let mut sql =
             format!("CREATE TEMP TABLE {} (LIKE {} {like}) ON COMMIT DROP", staging.name, quoted(table));

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::SegmentImport;
 use crate::{
     LoadError,
-    copy_in::{CsvText, bad_row, copy_in, list, quoted},
+    copy_in::{CsvText, bad_row, copy_in, quoted, quoted_list},
     sequence::BlockSequence,
     staging::Staging,
     tables::{DERIVED, check_times, missing_in},
@@ -139,7 +139,7 @@ impl SegmentImport<'_> {
     ) -> Result<u64, LoadError> {
         let (target, columns, staged) = (quoted(table), &staging.known, &staging.name);
         let key = self.keys.get(table).filter(|key| !key.is_empty());
-        let order = key.map(|key| format!("ORDER BY {}", list(key))).unwrap_or_default();
+        let order = key.map(|key| format!("ORDER BY {}", quoted_list(key))).unwrap_or_default();
         let sql = format!(
             "INSERT INTO {target} ({columns}) SELECT {columns} FROM {staged} {order} ON CONFLICT DO NOTHING"
         );
@@ -198,10 +198,10 @@ impl SegmentImport<'_> {
         };
         let sql = format!(
             "COPY (SELECT {} FROM {} WHERE {} ORDER BY {}) TO STDOUT (FORMAT csv, HEADER)",
-            list(member.columns),
+            quoted_list(member.columns),
             quoted(member.table),
             member.scope.condition(),
-            list(key)
+            quoted_list(key)
         );
         let mut rows = Copy::begin(&self.transaction, &sql).await?;
         let mut digest = Sha256::new();
