@@ -100,10 +100,20 @@ pub(crate) struct Order {
 impl Order {
     /// Makes a good-till-cancelled limit order that is created in this block.
     pub(crate) fn limit(draft: &mut Draft<'_>, party: u16, buy: bool, price: i64, size: i64) -> Self {
-        let (id, created) = (draft.random.id(), draft.time);
-        let reference = default_reference(&id);
-        let order = Order { id, party, buy, price, size, reference, created, ..Order::default() };
-        Order { remaining: size, version: 1, cancelled_at: u64::MAX, ..order }
+        let id = draft.random.id();
+        Order {
+            reference: default_reference(&id),
+            id,
+            party,
+            buy,
+            price,
+            size,
+            remaining: size,
+            version: 1,
+            cancelled_at: u64::MAX,
+            created: draft.time,
+            ..Order::default()
+        }
     }
 
     pub(crate) fn accepts(&self, price: i64) -> bool {

@@ -64,7 +64,8 @@ impl Plan {
     /// # Errors
     /// [`DemoError::Plan`] when a number is out of its range.
     pub fn check(&self) -> Result<(), DemoError> {
-        let (spacings, starts) = (20..=86_400_000, 0..=7_258_118_400_000_000);
+        let spacings = 20..=86_400_000;
+        let starts = 0..=7_258_118_400_000_000;
         let rules = [
             ((1..=100_000_000).contains(&self.blocks), "blocks must be between 1 and 100000000"),
             ((1..=1_000).contains(&self.markets), "markets must be between 1 and 1000"),
