@@ -111,7 +111,8 @@ impl Fixture {
             ..RequestProcessProposal::default()
         };
         let answer = self.ask(RequestValue::ProcessProposal(proposal)).await;
-        assert!(matches!(answer, ResponseValue::ProcessProposal(response) if response.status == 1));
+        let ResponseValue::ProcessProposal(response) = answer else { panic!("no answer to a proposal") };
+        assert_eq!(response.status, 1);
     }
 
     pub(crate) async fn finalize(&mut self, height: u64, txs: &[Bytes]) -> ResponseFinalizeBlock {
