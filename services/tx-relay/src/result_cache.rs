@@ -76,6 +76,11 @@ impl SubmissionState {
         self.answer.as_ref().is_some_and(|(_, reply)| reply.success)
     }
 
+    /// Whether the node has accepted it after its check.
+    pub(crate) fn was_checked(&self) -> bool {
+        self.answer.as_ref().is_some_and(|(finality, reply)| reply.success && *finality >= Finality::Sync)
+    }
+
     /// Merges another state of the same transaction. The result does not depend on the order in which states
     /// are merged, so that replicas that know the same answers agree: that of a block counts, then that of the node when it was
     /// asked later, then the more final one, and of two checks the one that accepted, since that transaction may be in a

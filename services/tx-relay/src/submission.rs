@@ -264,8 +264,10 @@ impl Attempt<'_> {
         match lookup {
             CallError::Late | CallError::Broken(_) | CallError::TooLong | CallError::NotSent(_) => true,
             CallError::Foreign(status) if status.is_server_error() => true,
-            // Without an index, what a check refuses after it was handed over counts as refused.
-            CallError::Refused(Refusal::NoIndex) => self.earlier.may_have_arrived,
+            // Without an index, what a check refuses after it was handed over counts as refused, unless a check took it before.
+            CallError::Refused(Refusal::NoIndex) => {
+                self.earlier.may_have_arrived || self.earlier.was_checked()
+            }
             // A proxy may answer so at all times.
             CallError::Foreign(_) | CallError::Refused(_) => self.may_have_arrived(),
         }

@@ -16,8 +16,11 @@ use warp::{Filter as _, http::Response};
 use crate::fixture::{Fixture, Setup};
 
 /// An answer to broadcasts: the status, `Retry-After`, and the body. In place of `Retry-After` there may be the name of
-/// another method, which gets no answer of a node.
+/// another method, which gets no answer of a node, or [`NO_INDEX`].
 type Script = Arc<Mutex<(u16, &'static str, String)>>;
+
+/// The node keeps no index.
+const NO_INDEX: &str = "no index";
 
 /// Serves a node whose broadcasts get the scripted answer and whose index and mempool are empty.
 async fn serve(script: &Script) -> String {
@@ -32,6 +35,7 @@ async fn serve(script: &Script) -> String {
             _ if script.lock().1 == method => (502, "", String::new()),
             "status" => result(json!({"node_info": {"network": "c"}, "sync_info": {"catching_up": false}})),
             "unconfirmed_txs" => result(json!({"n_txs": "0", "txs": null})),
+            "tx" if script.lock().1 == NO_INDEX => (500, "", error("transaction indexing is disabled")),
             "tx" => (500, "", error("tx (AB) not found")),
             _ => script.lock().clone(),
         };
@@ -44,6 +48,11 @@ async fn serve(script: &Script) -> String {
 fn error(text: &str) -> String {
     json!({"jsonrpc": "2.0", "id": 0, "error": {"code": -32603, "message": "Internal error", "data": text}})
         .to_string()
+}
+
+/// The result of a check, and what other methods do.
+fn checked(others: &'static str, code: u32) -> (u16, &'static str, String) {
+    (200, others, json!({"result": {"code": code, "data": "", "log": "", "hash": ""}}).to_string())
 }
 
 async fn fixture(script: &Script) -> Fixture {
@@ -149,7 +158,7 @@ async fn a_repeat_of_what_may_have_arrived_stays_open() {
         (500, "", error("mempool is full: number of txs 1 (max: 1)")),
         (429, "", "slow down".to_owned()),
         (403, "", "<html>".to_owned()),
-        (200, "tx", json!({"result": {"code": 5, "data": "", "log": "", "hash": ""}}).to_string()),
+        checked("tx", 5),
     ];
     for (number, refusal) in refusals.into_iter().enumerate() {
         let tx = format!("transaction {number}").into_bytes().into();
@@ -161,10 +170,17 @@ async fn a_repeat_of_what_may_have_arrived_stays_open() {
         }
     }
     // Another client may have submitted what is refused now.
-    *script.lock() =
-        (200, "tx", json!({"result": {"code": 5, "data": "", "log": "", "hash": ""}}).to_string());
+    *script.lock() = checked("tx", 5);
     let problem = fixture.sync(&bytes::Bytes::from_static(b"of another client")).await.unwrap_err();
     assert_eq!(problem.number(), 90_001, "{problem}");
+    // A node without an index does not say whether a block has what it accepted.
+    let accepted = bytes::Bytes::from_static(b"accepted");
+    *script.lock() = checked(NO_INDEX, 0);
+    assert!(fixture.sync(&accepted).await.unwrap().success);
+    *script.lock() = checked(NO_INDEX, 51);
+    let problem = fixture.submit(&accepted, TypeCommit).await.unwrap_err();
+    assert_eq!(problem.number(), 90_001, "{problem}");
+    assert_eq!(fixture.status(&accepted).await, Status::Pending);
     // It may be in a mempool that cannot be read now.
     *script.lock() = (200, "unconfirmed_txs", String::new());
     let problem = fixture.read_transaction(&bytes::Bytes::from_static(b"new")).await.unwrap_err();
