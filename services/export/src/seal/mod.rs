@@ -279,21 +279,29 @@ fn newest_end(list: &SegmentList) -> i64 {
     newest(list).and_then(|name| i64::try_from(name.height_to).ok()).unwrap_or(-1)
 }
 
-/// Refuses a store whose newest segment ends with another block than the database has at that height: their histories would
-/// become one chain.
+/// Refuses a store of another history than the database's: they would become one chain. Compares the end of the newest segment
+/// and the begin of the newest one that the database has begun, where it has these blocks: a chain that was reset under
+/// its name is below the end for long.
 async fn check_newest(snapshot: &Snapshot<'_>, list: &SegmentList) -> Result<(), SealError> {
-    let Some(newest) = list.segments.iter().max_by_key(|segment| segment.height_to) else { return Ok(()) };
-    let [from, to] = [newest.height_from, newest.height_to].map(u64::cast_signed);
-    let row = snapshot.one("SELECT (SELECT block_time FROM blocks WHERE height = $1)", &[&to]).await?;
-    let time: Option<TimeUs> = row.try_get(0).map_err(ReadError::from)?;
-    match time.map(TimeUs::ns) {
-        Some(time) if time != newest.block_time_to => {
-            let name = &newest.name;
+    let row = snapshot.one("SELECT (SELECT height FROM last_block)", &[]).await?;
+    let head: Option<i64> = row.try_get(0).map_err(ReadError::from)?;
+    let newest = list.segments.iter().max_by_key(|segment| segment.height_to);
+    let begun = list.segments.iter().filter(|segment| Some(segment.height_from.cast_signed()) <= head);
+    let begun = begun.max_by_key(|segment| segment.height_to);
+    let ends = newest.map(|newest| (newest, newest.height_to, newest.block_time_to));
+    let begins = begun.map(|begun| (begun, begun.height_from, begun.block_time_from));
+    for (segment, height, sealed) in ends.into_iter().chain(begins) {
+        let statement = "SELECT (SELECT block_time FROM blocks WHERE height = $1)";
+        let row = snapshot.one(statement, &[&height.cast_signed()]).await?;
+        let stored: Option<TimeUs> = row.try_get(0).map_err(ReadError::from)?;
+        if stored.is_some_and(|stored| stored.ns() != sealed) {
+            let name = &segment.name;
             let fault = format!(
                 "{name} has other blocks of these heights than the database; use an empty folder or bucket"
             );
-            Err(SealError::Refused { from, to, fault })
+            let [from, to] = [segment.height_from, segment.height_to].map(u64::cast_signed);
+            return Err(SealError::Refused { from, to, fault });
         }
-        _ => Ok(()),
     }
+    Ok(())
 }

@@ -229,7 +229,8 @@ async fn the_blocks_of_another_history_do_not_continue_segments() {
     assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), [(1, 10), (11, 20)]);
     assert_eq!(sealing.fault().await.unwrap(), None);
     let client = fixture.database.connect().await;
-    client.batch_execute("UPDATE blocks SET block_time = block_time + interval '1 day'").await.unwrap();
+    let shift = "UPDATE blocks SET block_time = block_time + interval '1 day'";
+    client.batch_execute(shift).await.unwrap();
     for more in [21..=30, 31..=40] {
         let error = sealing.run(Until::Complete).await.unwrap_err().to_string();
         assert!(
@@ -239,6 +240,12 @@ async fn the_blocks_of_another_history_do_not_continue_segments() {
         fixture.write_blocks(more).await;
     }
     assert_eq!(sealing.segments.list().await.unwrap().segments.len(), 2);
+    // The new history has not reached the end of the old one.
+    let lower = Fixture::blocks(15).await;
+    lower.database.connect().await.batch_execute(shift).await.unwrap();
+    let of_lower = Sealing { database_url: lower.database.url().to_owned(), ..sealing.clone() };
+    let error = of_lower.run(Until::Complete).await.unwrap_err().to_string();
+    assert!(error.contains("test-1-1-11-20.zip has other blocks"), "{error}");
     // A segment in the middle that is gone is no matter of the next span.
     let client = fixture.database.connect().await;
     client
