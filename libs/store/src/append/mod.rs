@@ -8,10 +8,11 @@ mod table;
 mod text;
 mod transaction_rows;
 
-use std::{collections::BTreeMap, pin::pin};
+use std::{collections::BTreeMap, pin::pin, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{SinkExt, future::BoxFuture};
+use tokio::time::timeout;
 use tokio_postgres::{Client, CopyInSink, Transaction, error::SqlState};
 
 pub use self::{
@@ -35,6 +36,10 @@ const SESSION_NAME: &str = "mesh ingest";
 /// minute. The server closes a session that stays silent inside a transaction for 4 s.
 const SETTINGS: &str = "-c lock_timeout=1000 -c statement_timeout=30000 -c jit=off \
      -c idle_in_transaction_session_timeout=4000 -c timezone=UTC -c datestyle=ISO";
+
+/// Longest time for beginning a transaction. A server that is there has locked the head, or refused to, after a second; the
+/// connection of one that vanished says nothing.
+const LOCKED_WITHIN: Duration = Duration::from_secs(3);
 
 /// Ends the sessions of this user that hold the head and do not send.
 const END_SILENT: &str = include_str!("../../sql/end_silent_sessions.sql");
@@ -149,9 +154,14 @@ impl Appender {
         head: Option<&StoredHead>,
         blocks: &[NewBlock],
     ) -> Result<(), AppendError> {
-        let transaction =
-            self.client.transaction().await.map_err(StoreError::in_step("beginning a transaction"))?;
-        let locked = transaction.query_opt("SELECT height, hash FROM lock_head()", &[]).await;
+        let begin = async {
+            let transaction = self.client.transaction().await;
+            let transaction = transaction.map_err(StoreError::in_step("beginning a transaction"))?;
+            let locked = transaction.query_opt("SELECT height, hash FROM lock_head()", &[]).await;
+            Ok::<_, StoreError>((transaction, locked))
+        };
+        let silent = |_| StoreError::Silent { step: "locking the newest block" };
+        let (transaction, locked) = timeout(LOCKED_WITHIN, begin).await.map_err(silent)??;
         let locked = locked.map_err(|error| match error.code() {
             Some(&SqlState::LOCK_NOT_AVAILABLE) => AppendError::Busy,
             _ => StoreError::in_step("locking the newest block")(error).into(),
