@@ -9,6 +9,8 @@ use std::{
     path::PathBuf,
     process::ExitCode,
     rc::Rc,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
     time::Duration,
 };
 
@@ -42,6 +44,9 @@ const WRONG_CONFIGURATION: u8 = 64;
 
 /// Longest time for writing the last lines of the log.
 const LOG_WITHIN: Duration = Duration::from_secs(1);
+
+/// Longest time for the end of the runtime.
+const ENDED_WITHIN: Duration = Duration::from_secs(3);
 
 /// The variable with the filter of the log.
 const LOG: &str = "MESH_LOG";
@@ -229,25 +234,41 @@ fn run_configured(program: Program, configure: Configure) -> ExitCode {
     // Pages of 2 MiB would be most of an idle service's memory; where the kernel insists, it takes more.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     install_tls_provider();
-    let lived = actix::System::new().block_on(live((workload, version), common, &telemetry, start));
+    let system = actix::System::new();
+    let lived = system.block_on(live((workload, version), common, &telemetry, start));
+    let code = lived.map_or_else(|failure| report(workload, &*failure), |()| 0);
+    end_within(ENDED_WITHIN, code, || drop(system));
     telemetry.stop();
-    let exit = lived.map_or_else(|failure| report(workload, &*failure), |()| ExitCode::SUCCESS);
     log::flush(LOG_WITHIN);
-    exit
+    ExitCode::from(code)
+}
+
+/// Ends the runtime. The process ends with `code` when the runtime waits too long for an operation that blocks, such as
+/// writing to a pipe that nobody reads.
+fn end_within(limit: Duration, code: u8, end: impl FnOnce()) {
+    let (ended, wait) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        if wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            log::flush(LOG_WITHIN);
+            std::process::exit(code.into());
+        }
+    });
+    end();
+    drop(ended);
 }
 
 /// Reports why a workload cannot run; returns the code with which it ends.
-fn report(workload: &str, failure: &(dyn Error + Send + Sync + 'static)) -> ExitCode {
+fn report(workload: &str, failure: &(dyn Error + Send + Sync + 'static)) -> u8 {
     let error = error_chain(failure);
     tracing::error!(workload, error, "cannot run");
     // The other program that listens on an address may end; everything else needs a correction.
     let is_taken = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
     if failure.downcast_ref().is_some_and(is_taken) {
         eprintln!("{workload}: {error}");
-        ExitCode::FAILURE
+        1
     } else {
         eprintln!("{workload}: wrong configuration: {error}");
-        ExitCode::from(WRONG_CONFIGURATION)
+        WRONG_CONFIGURATION
     }
 }
 
