@@ -2,8 +2,8 @@
 //!
 //! One connection reads the row of `last_block` every [`POLL_INTERVAL`] ([`IDLE_POLL_INTERVAL`] when nothing
 //! else is read), and at once when the server notifies of a new block; notifications can be lost, so they
-//! only bring the next poll forward. A server that neither answers a poll within [`RESPONSE_TIMEOUT`] nor a new
-//! connection within [`RECONNECT_GRACE`] is frozen.
+//! only bring the next poll forward. A server that does not answer a poll within [`RESPONSE_TIMEOUT`] is away, as is one
+//! whose connection broke and that gives no other within [`RECONNECT_GRACE`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,7 +31,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time for a new connection, during most of which the server counts as away.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Time to replace a connection that is broken or has no answer before the server counts as away.
+/// Time to replace a connection that is broken before the server counts as away.
 const RECONNECT_GRACE: Duration = Duration::from_millis(500);
 
 /// Reads the head; always one row.
@@ -189,6 +189,8 @@ async fn listen(client: &Client) -> Option<bool> {
 async fn read_head(client: &Client, state: &watch::Sender<StoreState>) -> Option<Option<(u64, i64)>> {
     let Ok(answer) = timeout(RESPONSE_TIMEOUT, client.query_typed_one(HEAD, &[])).await else {
         tracing::warn!("the database says nothing any more");
+        // Another server may take the address at once; reads that wait for this one would wait until they are late.
+        set_away(state);
         return None;
     };
     match answer.map_err(ReadError::from).and_then(|row| head_of(&row)) {

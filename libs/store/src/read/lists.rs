@@ -122,6 +122,13 @@ impl ListPool {
         Ok(Self { pool, waiting, tls, share, lists: Arc::default(), read_timeout, acquire_timeout, metrics })
     }
 
+    /// Closes the connections that no read uses: their server may be gone without a word.
+    pub(super) fn close_unused(&self) {
+        for pool in [&self.pool, &self.waiting] {
+            pool.retain(|_, _| false);
+        }
+    }
+
     pub(super) fn connections(&self) -> Connections {
         let status = self.pool.status();
         let idle = status.available.min(status.size);

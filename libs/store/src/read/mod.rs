@@ -153,7 +153,8 @@ impl Store {
                 Ok(_) | Err(_) => {}
             }
         }
-        self.servers.primary.point(sql, parameters).await
+        let row = self.servers.primary.point(sql, parameters).await?;
+        if is_behind(Some(&row), past) { Err(ReadError::Away(None)) } else { Ok(row) }
     }
 
     /// Runs a statement that returns rows, over a pooled connection. Cancelled when dropped. It is planned once
@@ -199,7 +200,9 @@ impl Store {
                 Ok(_) | Err(_) => {}
             }
         }
-        self.servers.primary.list(list, queries).await
+        let rows = self.servers.primary.list(list, queries).await?;
+        let first = rows.first().and_then(|rows| rows.first());
+        if is_behind(first, past) { Err(ReadError::Away(None)) } else { Ok(rows) }
     }
 
     /// Counts a read and records it in the trace.
@@ -267,6 +270,12 @@ fn is_far_behind(replica: &Server, needed: Option<u64>) -> bool {
 fn has_height(row: Option<&Row>, needed: Option<u64>) -> bool {
     let Some(Ok(head)) = row.map(head_of) else { return false };
     head.map(|(height, _)| height) >= needed
+}
+
+/// Whether an answer of the primary lacks the block that is asked for, and which it had before: another server, with less, has
+/// taken its place.
+fn is_behind(row: Option<&Row>, past: Option<&Past>) -> bool {
+    past.is_some_and(|past| !has_height(row, Some(past.height)))
 }
 
 /// The newest block that a statement read together with its rows: columns `head_height` and `head_time`, NULL

@@ -2,7 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{select, sync::watch};
+use tokio::{
+    select,
+    sync::watch,
+    task::{AbortHandle, spawn},
+};
 use tokio_postgres::Row;
 
 use super::{
@@ -37,6 +41,7 @@ pub(super) struct Server {
     lists: ListPool,
     activity: Arc<ReadActivity>,
     state: watch::Receiver<StoreState>,
+    closing: AbortHandle,
 }
 
 impl Server {
@@ -53,7 +58,8 @@ impl Server {
         let state = watch_server(watching_session(session), source, Arc::clone(&activity));
         let (session, watched, active) = (session.clone(), state.clone(), Arc::clone(&activity));
         let points = PointPool::new(session, size.points.max(1), read_timeout, watched, active);
-        Ok(Self { points, lists, activity, state })
+        let closing = spawn(close_when_away(lists.clone(), state.clone())).abort_handle();
+        Ok(Self { points, lists, activity, state, closing })
     }
 
     pub(super) async fn point(
@@ -114,6 +120,23 @@ impl Server {
         match self.state() {
             StoreState { head, is_there: true, .. } => Ok(head),
             StoreState { refusal, .. } => Err(ReadError::Away(refusal.map(Into::into))),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.closing.abort();
+    }
+}
+
+/// Closes the connections of lists whenever the server goes away. After a silent end of a server, each would let one read
+/// wait until it is late.
+async fn close_when_away(lists: ListPool, mut state: watch::Receiver<StoreState>) {
+    while state.wait_for(|state| !state.is_there).await.is_ok() {
+        lists.close_unused();
+        if state.wait_for(|state| state.is_there).await.is_err() {
+            break;
         }
     }
 }

@@ -47,16 +47,18 @@ impl OwnServer {
 
     /// Sends a signal to the server and each of its processes.
     fn signal_all(&self, signal: Signal) {
-        let server = self.process.pid();
-        let send = |pid| {
-            // It may have ended meanwhile.
-            let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
-        };
         // The server first: a stopped one starts no further process.
-        send(i32::try_from(server).unwrap());
+        let _ = kill_process(Pid::from_raw(self.process.pid().cast_signed()).unwrap(), signal);
+        self.signal_sessions(signal);
+    }
+
+    /// Sends a signal to each of its processes, but not to the server, which takes new connections.
+    fn signal_sessions(&self, signal: Signal) {
+        let server = self.process.pid();
         let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
         for pid in children.split_whitespace() {
-            send(pid.parse().unwrap());
+            // It may have ended meanwhile.
+            let _ = kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), signal);
         }
     }
 }
@@ -118,6 +120,22 @@ async fn a_frozen_server_is_away_after_a_second_and_there_as_soon_as_it_wakes() 
         server.signal_all(Signal::CONT);
         await_reads(&store).await;
     }
+}
+
+/// As when another server takes the address of one that vanished.
+#[tokio::test]
+async fn silent_connections_are_replaced_also_where_a_server_takes_new_ones() {
+    let server = OwnServer::start().await;
+    let store = ready(&config(&server.server.url(), 2)).await;
+    await_reads(&store).await;
+    server.signal_sessions(Signal::STOP);
+    let silent = Instant::now();
+    let (points, lists) =
+        tokio::join!(join_all((0..2).map(|_| point(&store))), join_all((0..2).map(|_| list(&store))));
+    assert!(points.iter().chain(&lists).all(is_away), "{points:?} {lists:?}");
+    await_reads(&store).await;
+    assert!(silent.elapsed() < Duration::from_secs(6), "{:?}", silent.elapsed());
+    server.signal_all(Signal::CONT);
 }
 
 #[tokio::test]

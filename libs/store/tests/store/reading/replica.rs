@@ -1,11 +1,11 @@
 //! Reads that use a replica are never behind the primary. A second database with other data is used as the
 //! replica, so that a row shows which of them was read.
 
-use mesh_store::{Store, StoreConfig};
+use mesh_store::{Past, Store, StoreConfig, TimeUs};
 use mesh_testbed::{Database, retry};
 use tokio_postgres::Client;
 
-use super::{SOON, config, head_watch::await_head, ready, write_block};
+use super::{SOON, config, head_watch::await_head, is_away, ready, write_block};
 
 const WHO: &str = "SELECT head.height AS head_height, head.block_time AS head_time, place.name AS name
     FROM place LEFT JOIN last_block AS head ON true";
@@ -89,4 +89,17 @@ async fn a_replica_that_goes_away_or_fails_is_survived() {
         }
     });
     assert_eq!(answered_by(&store).await, ["primary"; 2]);
+}
+
+/// A server that lacks blocks may take the primary's place between the question for a block and that for its rows.
+#[tokio::test]
+async fn a_read_as_of_a_block_that_the_primary_has_no_longer_fails() {
+    let (primary, _client) = named_database("primary", Some(10)).await;
+    let store = ready(&config(primary.url(), 2)).await;
+    for (height, is_gone) in [(10, false), (11, true)] {
+        let (time, is_sealed) = (TimeUs(0), true);
+        let past = Some(&Past { height, time, is_sealed, delegation_epoch: 0, reward_epoch: 0 });
+        let (point, list) = tokio::join!(store.point(WHO, &[], past), store.list("who", WHO, &[], past));
+        assert_eq!([is_away(&point), is_away(&list)], [is_gone; 2], "{height}: {point:?} {list:?}");
+    }
 }
