@@ -57,6 +57,50 @@ async fn a_page_is_cut_at_3_mib_in_either_direction() {
     }
 }
 
+/// Two hundred trades of 200 kB each: 40 MB in the database for a page of 3 MiB.
+const LONG_TRADES: &str = "INSERT INTO trades
+    SELECT time, 'tx', time, 0, n, 'market', 5, 7, 'b', 's', 1, repeat('x', 200000), 'so', 1
+    FROM generate_series(1, 200) AS n, LATERAL (SELECT to_timestamp(1687255200 + n) AS time) AS times";
+
+/// The kilobytes of memory that a service has used at most.
+fn most_memory_kb(mesh: &Mesh, service: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", mesh.service(service).pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_page_of_long_rows_reads_few_more_than_it_has() {
+    let database = Database::fresh().await;
+    database.connect().await.batch_execute(LONG_TRADES).await.unwrap();
+    let mesh = Mesh::start(&database).await;
+    let mesh_client = MeshClient::new(&mesh);
+    for (size, position, end, more) in
+        [("first", "after", "endCursor", "hasNextPage"), ("last", "before", "startCursor", "hasPreviousPage")]
+    {
+        let (mut walked, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let path = format!("/api/v2/trades?pagination.{size}=1000&pagination.{position}={cursor}");
+            let page = &mesh_client.get(&path).await.json()["trades"];
+            let edges = page["edges"].as_array().unwrap().iter();
+            let mut ids: Vec<String> = edges.map(|edge| edge["cursor"].to_string()).collect();
+            if size == "last" {
+                ids.reverse();
+            }
+            walked.append(&mut ids);
+            cursor = page["pageInfo"][end].as_str().unwrap().to_owned();
+            if page["pageInfo"][more] == false {
+                break;
+            }
+            assert!(walked.len() % 15 == 0, "{} rows of 200 kB in pages of 3 MiB", walked.len());
+        }
+        walked.dedup();
+        assert_eq!(walked.len(), 200, "{size}");
+    }
+    let most = most_memory_kb(&mesh, "query");
+    assert!(most < 150_000, "a page of 40 MB in the database took {most} kB");
+}
+
 #[tokio::test]
 async fn all_accounts_above_3_mib_are_refused_over_grpc_and_can_be_paged() {
     let database = Database::fresh().await;

@@ -39,13 +39,23 @@ pub struct PageRows {
     head: Option<(u64, i64)>,
     /// Whether a row lies at the start or behind it.
     behind: bool,
+    /// Most rows of the page, if these are fewer than those of the request.
+    limit: Option<usize>,
 }
+
+/// Bytes of the rows of a page, as PostgreSQL sends them, above which they are read again, with fewer rows: several times as many as
+/// answers have.
+const MOST_BYTES: usize = 16 << 20;
+
+/// Bytes of rows that fill an answer.
+const ENOUGH_BYTES: usize = 4 << 20;
 
 /// Index of the first key column: those before are the head and whether there are rows behind the start.
 const FIRST_KEY_COLUMN: usize = 3;
 
 impl Store {
-    /// Reads the rows of a page of a list; `filters` and `past` as in [`List::statement`].
+    /// Reads the rows of a page of a list; `filters` and `past` as in [`List::statement`]. Of rows with more bytes than any answer
+    /// has, only those that fill one.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -56,9 +66,26 @@ impl Store {
         filters: Vec<Option<Value>>,
         past: Option<&Past>,
     ) -> Result<PageRows, ReadError> {
-        let statement = list.statement(window, filters, past);
+        let most_bytes = Some(MOST_BYTES);
+        let rows = self.walk(list, list.statement(window, filters.clone(), past), most_bytes, past).await?;
+        let Some(limit) = enough(&rows) else { return PageRows::new(rows, past, None) };
+        // The rows that were read may not be the first of the walk: no statement guarantees an order.
+        let smaller = Window { limit, ..window.clone() };
+        let rows = self.walk(list, list.statement(&smaller, filters, past), None, past).await?;
+        PageRows::new(rows, past, Some(limit))
+    }
+
+    async fn walk(
+        &self,
+        list: &'static List,
+        statement: Statement,
+        most_bytes: Option<usize>,
+        past: Option<&Past>,
+    ) -> Result<Vec<Row>, ReadError> {
         let parameters: Vec<_> = statement.parameters.iter().map(|value| value as _).collect();
-        PageRows::new(self.list(list.name, statement.sql, &parameters, past).await?, past)
+        let query = Query { sql: statement.sql, parameters: &parameters, most_bytes };
+        let rows = self.lists(list.name, &[query], past).await?;
+        Ok(rows.into_iter().flatten().collect())
     }
 
     /// Reads the rows of several pages in one snapshot. They use the share of connections of the list `name`.
@@ -74,25 +101,36 @@ impl Store {
         let parameters = pages.iter().map(|page| page.parameters.iter().map(|value| value as _).collect());
         let parameters: Vec<Vec<Parameter<'_>>> = parameters.collect();
         let queries = pages.iter().zip(&parameters);
-        let queries: Vec<_> = queries.map(|(page, parameters)| Query { sql: page.sql, parameters }).collect();
+        let queries: Vec<_> =
+            queries.map(|(page, parameters)| Query { sql: page.sql, parameters, most_bytes: None }).collect();
         let pages = self.lists(name, &queries, past).await?;
-        pages.into_iter().map(|rows| PageRows::new(rows, past)).collect()
+        pages.into_iter().map(|rows| PageRows::new(rows, past, None)).collect()
     }
+}
+
+/// How many rows of a page's statement fill an answer, when they have [`MOST_BYTES`]. The first one is the head.
+fn enough(rows: &[Row]) -> Option<usize> {
+    let sums = rows.iter().scan(0, |sum, row| {
+        *sum += row.raw_size_bytes();
+        Some(*sum)
+    });
+    let sums: Vec<usize> = sums.collect();
+    let is_cut = sums.last().is_some_and(|sum| *sum >= MOST_BYTES);
+    let filled = sums.iter().position(|sum| *sum >= ENOUGH_BYTES);
+    filled.filter(|_| is_cut).map(|index| index.max(1))
 }
 
 impl PageRows {
     /// The rows of a page's statement: the head, then the page. As of a block that is their head.
-    fn new(rows: Vec<Row>, past: Option<&Past>) -> Result<Self, ReadError> {
+    fn new(rows: Vec<Row>, past: Option<&Past>, limit: Option<usize>) -> Result<Self, ReadError> {
         let mut rows = rows.into_iter();
         let (head, behind) = match rows.next() {
             Some(row) => (block_of(&row, past)?, row.try_get("behind")?),
             None => (None, false),
         };
-        Ok(Self { rows: rows.collect(), head, behind })
+        Ok(Self { rows: rows.collect(), head, behind, limit })
     }
-}
 
-impl PageRows {
     /// Number of rows.
     pub fn count(&self) -> usize {
         self.rows.len()
@@ -108,7 +146,8 @@ impl PageRows {
     /// # Errors
     /// When a key does not decode.
     pub fn page(self, list: &List, window: &Window) -> Result<ListPage, ReadError> {
-        let Self { rows, head, behind } = self;
+        let Self { rows, head, behind, limit } = self;
+        let window = Window { limit: limit.unwrap_or(window.limit), ..window.clone() };
         let (rows, [has_next_page, has_previous_page]) =
             window.arrange(rows, behind, |one, other| list.compare(one, other));
         let edges = rows.into_iter().map(|row| {

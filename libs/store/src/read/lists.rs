@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashMap,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -14,7 +15,7 @@ use std::{
 };
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime};
-use futures_util::future::try_join_all;
+use futures_util::{TryStreamExt, future::try_join_all};
 use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
@@ -49,6 +50,8 @@ const MAX_LOCKED_LISTS: usize = 64;
 pub(crate) struct Query<'a> {
     pub(crate) sql: &'static str,
     pub(crate) parameters: &'a [Parameter<'a>],
+    /// Bytes of rows after which no more are read; the row with the last of these bytes is the last one.
+    pub(crate) most_bytes: Option<usize>,
 }
 
 /// The connections for lists. Cloning shares them.
@@ -171,7 +174,7 @@ impl ListPool {
     }
 
     fn running(&self, connection: Object) -> Running {
-        Running { connection: Some(connection), tls: self.tls.clone() }
+        Running { connection: Some(connection), tls: self.tls.clone(), is_cut: false }
     }
 
     fn state(&self, list: &'static str) -> Arc<ListState> {
@@ -206,6 +209,8 @@ fn share(connections: usize) -> usize {
 struct Running {
     connection: Option<Object>,
     tls: MakeRustlsConnect,
+    /// Whether the statement has rows that were not read.
+    is_cut: bool,
 }
 
 impl Running {
@@ -216,6 +221,7 @@ impl Running {
         queries: &[Query<'_>],
     ) -> (Result<Vec<Vec<Row>>, ReadError>, Option<Object>) {
         match timeout_at(until, self.query(queries)).await {
+            Ok(result) if self.is_cut => (result, None),
             Ok(result) => (result, self.connection.take()),
             Err(_) => (Err(ReadError::Late), None),
         }
@@ -225,7 +231,20 @@ impl Running {
         let connection = self.connection.as_mut().ok_or(ReadError::Away(None))?;
         if let [query] = queries {
             let statement = connection.prepare_cached(query.sql).await?;
-            return Ok(vec![connection.query(&statement, query.parameters).await?]);
+            let Some(most) = query.most_bytes else {
+                return Ok(vec![connection.query(&statement, query.parameters).await?]);
+            };
+            let mut stream = pin!(connection.query_raw(&statement, query.parameters.iter().copied()).await?);
+            let (mut rows, mut bytes) = (Vec::new(), 0);
+            while let Some(row) = stream.try_next().await? {
+                bytes += row.raw_size_bytes();
+                rows.push(row);
+                if bytes >= most {
+                    self.is_cut = true;
+                    break;
+                }
+            }
+            return Ok(vec![rows]);
         }
         let snapshot = connection.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
         let snapshot = snapshot.start().await?;

@@ -170,7 +170,7 @@ impl Store {
         parameters: &[Parameter<'_>],
         past: Option<&Past>,
     ) -> Result<Vec<Row>, ReadError> {
-        let rows = self.lists(list, &[Query { sql, parameters }], past).await?;
+        let rows = self.lists(list, &[Query { sql, parameters, most_bytes: None }], past).await?;
         Ok(rows.into_iter().flatten().collect())
     }
 
