@@ -112,7 +112,10 @@ async fn connect(
     };
     let (failed, refusal) = match connected {
         Ok(Ok(connected)) => {
-            cause.clear();
+            if !cause.is_empty() {
+                tracing::info!("the database can be reached again");
+                cause.clear();
+            }
             return Some(connected);
         }
         Ok(Err(error)) => (error_chain(&error), refusal(&error)),
