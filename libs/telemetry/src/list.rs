@@ -72,7 +72,7 @@ macro_rules! metrics {
 
 metrics! {
     HTTP_SERVER_REQUEST_DURATION = "http.server.request.duration" "s" Histogram HTTP, EDGE,
-        "Time until the first byte of an HTTP response, by operation (`none` if no route matches), method and status";
+        "Time until the first byte of an HTTP response, by operation (`none` if no route matches), method and status; with 499, time until the client left without one";
     HTTP_SERVER_RESPONSE_BODY_SIZE = "http.server.response.body.size" "By" Histogram HTTP, EDGE,
         "Length of HTTP response bodies, if known at their start";
     HTTP_SERVER_REQUEST_BODY_SIZE = "http.server.request.body.size" "By" Histogram &["operation"], EDGE,
@@ -143,7 +143,7 @@ metrics! {
         "Requests in the actor's mailbox";
     DB_CLIENT_OPERATION_DURATION = "db.client.operation.duration" "s" Histogram
         &["db.system.name", "db.client.connection.pool.name", "error.type"], READING,
-        "Duration of a statement including the wait for a connection; `error.type` is empty on success";
+        "Duration of a statement including the wait for a connection; `error.type` is empty on success, and `abandoned` if its caller did not wait for the end";
     DB_CLIENT_CONNECTION_WAIT_TIME = "db.client.connection.wait_time" "s" Histogram POOL, READING,
         "Wait of a statement for a connection";
     DB_CLIENT_CONNECTION_TIMEOUTS = "db.client.connection.timeouts" "{timeout}" Counter POOL, READING,

@@ -5,8 +5,10 @@ use std::{sync::Arc, time::Instant};
 use actix::{Actor, Context, Handler, Message};
 use http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_LENGTH};
 use mesh_bus::CancelOnDrop;
+use mesh_problem::Code;
 use mesh_telemetry::span::SpanExt;
 use prometheus_client::metrics::gauge::Gauge;
+use scopeguard::{ScopeGuard, guard};
 use tracing::{Instrument, Span};
 use warp::reply::Response;
 
@@ -112,7 +114,12 @@ impl GatewayState {
         let route = || matched.as_ref().map(|matched| matched.route(path));
         let scheme = self.config.url_scheme();
         let span = trace.http_span(&head.method, (scheme, path), &head.id, route);
+        let operation = matched.as_ref().map_or(NO_OPERATION, RouteMatch::name);
         let _active = ActiveGuard::begin(&self.metrics.active);
+        let left = guard((), |()| {
+            let status = Code::Canceled.status().as_u16();
+            self.metrics.answered(operation, &head.method, status, None, started.elapsed());
+        });
         let mut note = HandlingNote::default();
         let trace = trace.unrecorded();
         let call = HttpCall { state: self, head: &head, body: &mut body, trace, note: &mut note };
@@ -133,7 +140,7 @@ impl GatewayState {
         }
         answer::finish(&mut response, head.id.clone(), &self.config, &head.headers);
         note.write(&mut response);
-        let operation = matched.as_ref().map_or(NO_OPERATION, RouteMatch::name);
+        ScopeGuard::into_inner(left);
         self.record_answer(operation, &head.method, &response, started);
         record_in_trace(&span, &mut response);
         if body::is_sending(&head.headers) && response.status() != StatusCode::REQUEST_TIMEOUT {

@@ -166,6 +166,12 @@ async fn a_client_that_disconnects_before_its_answer_is_logged() {
     drop(connection);
     let line = line(mesh, "left-1").await;
     assert_has(&line, &json!({"operation": "GetWithdrawal", "ended": "left", "bytes": 0, "status": null}));
+    let left = "http_server_request_duration_seconds_count{operation=\"GetWithdrawal\",http_request_method=\"GET\",\
+        http_route=\"/api/v2/withdrawal/{id}\",http_response_status_code=\"499\"";
+    mesh.service("edge").until_metric(left, |count| count >= 1.0).await;
+    let abandoned = "db_client_operation_duration_seconds_count{db_system_name=\"postgresql\",\
+        db_client_connection_pool_name=\"points\",error_type=\"abandoned\"";
+    mesh.service("query").until_metric(abandoned, |count| count >= 1.0).await;
     locked.release().await;
 }
 

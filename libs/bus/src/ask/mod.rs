@@ -14,9 +14,10 @@ use std::{
 
 use async_nats::HeaderName;
 use bytes::Bytes;
-use mesh_problem::{NOT_MAPPED, Problem};
+use mesh_problem::{Code, NOT_MAPPED, Problem};
 use mesh_telemetry::span::{self, SpanExt};
 use proto_msgs::Operation;
+use scopeguard::{ScopeGuard, guard};
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -79,16 +80,20 @@ impl Bus {
         let span = span::ask(&target.workload, &target.operation);
         let deadline = started + options.timeout;
         let request = Request { bus: self, target, payload, options, extra_header, deadline };
+        let failed = |code: Code| {
+            let seconds = self.shared.asks.calls.histogram(target.operation.clone(), code.number());
+            seconds.observe(started.elapsed().as_secs_f64());
+        };
+        let abandoned = guard((), |()| failed(Code::Canceled));
         let result = retry::run(request, started).instrument(span.clone()).await;
+        ScopeGuard::into_inner(abandoned);
         match &result {
             Ok(_) => {
                 target.reply_seconds.observe(started.elapsed().as_secs_f64());
             }
             Err(problem) => {
                 span.record_failure(problem.code.name());
-                let calls = &self.shared.asks.calls;
-                let seconds = calls.histogram(target.operation.clone(), problem.code.number());
-                seconds.observe(started.elapsed().as_secs_f64());
+                failed(problem.code);
             }
         }
         result

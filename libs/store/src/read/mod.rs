@@ -39,6 +39,7 @@ use mesh_telemetry::span::{self, SpanExt};
 use metrics::{Metrics, Pool};
 pub use past::{Past, block_of};
 pub use row_reader::RowReader;
+use scopeguard::{ScopeGuard, guard};
 use server::{Server, Size};
 use tokio::sync::watch::Receiver;
 use tokio_postgres::{Row, config::TargetSessionAttrs, types::ToSql};
@@ -205,7 +206,7 @@ impl Store {
         if is_behind(first, past) { Err(ReadError::Away(None)) } else { Ok(rows) }
     }
 
-    /// Counts a read and records it in the trace.
+    /// Counts a read, also one that is given up, and records it in the trace.
     async fn recorded<T>(
         &self,
         pool: Pool,
@@ -213,11 +214,14 @@ impl Store {
         read: impl Future<Output = Result<T, ReadError>>,
     ) -> Result<T, ReadError> {
         let (started, span) = (Instant::now(), span::statement(sql, pool.name()));
+        let abandoned =
+            guard((), |()| self.servers.metrics.ended(pool, Some("abandoned"), started.elapsed()));
         let result = read.instrument(span.clone()).await;
-        let error = result.as_ref().err();
+        ScopeGuard::into_inner(abandoned);
+        let error = result.as_ref().err().map(ReadError::kind);
         self.servers.metrics.ended(pool, error, started.elapsed());
         if let Some(error) = error {
-            span.record_failure(error.kind());
+            span.record_failure(error);
         }
         result
     }

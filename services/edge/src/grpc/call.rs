@@ -12,6 +12,7 @@ use mesh_bus::CancelOnDrop;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use mesh_telemetry::{TraceContext, code_name, span::SpanExt};
 use proto_msgs::{Method, OperationInfo};
+use scopeguard::{ScopeGuard, guard};
 use tokio::time;
 use tonic::{Status, body::Body};
 use tracing::Instrument;
@@ -108,6 +109,8 @@ async fn answer(state: &GatewayState, mut call: GrpcCall) -> Response<Body> {
     let started = Instant::now();
     let trace = Trace::of(&call.headers, &state.config.sampling);
     let span = trace.grpc_span(&call.method.path(), &call.id);
+    let name = call.method.name();
+    let left = guard((), |()| state.metrics.called(name, Code::Canceled.number(), started.elapsed()));
     let answered = try_answer(state, &mut call, trace.unrecorded()).instrument(span.clone()).await;
     let code = answered.as_ref().map_or_else(|problem| problem.code.number(), |_| 0);
     if answered.is_err() {
@@ -126,7 +129,8 @@ async fn answer(state: &GatewayState, mut call: GrpcCall) -> Response<Body> {
     if let Some(recorded) = span.trace_context() {
         response.extensions_mut().insert(recorded);
     }
-    state.metrics.called(call.method.name(), code, started.elapsed());
+    ScopeGuard::into_inner(left);
+    state.metrics.called(name, code, started.elapsed());
     span.record_attribute("rpc.response.status_code", code_name(code));
     if is_server_fault(code) {
         span.record_failure(code_name(code));
