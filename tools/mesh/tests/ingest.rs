@@ -47,15 +47,20 @@ async fn blocks_of_another_source_are_stored_in_order_up_to_the_first_fault() {
     let refused = mesh(&["ingest", "rows", &unnamed, "--postgres", database.url()]).await;
     refused.fails(2, &["--chain"]);
     rows(&database, "/no/such").await.fails(1, &["cannot read /no/such: No such file"]);
-    // A value that PostgreSQL refuses, an unknown column, a gap, a fork.
+    // A value that PostgreSQL refuses, a date of two meanings, an unknown column, a gap, a fork.
     let good = lines.clone();
-    let epoch = |column: &str| block(3, &json!([{"table": "epochs", "values": {column: "x"}}]));
+    let epoch =
+        |column: &str, value: &str| block(3, &json!([{"table": "epochs", "values": {column: value}}]));
     let plain = |height: u64, time: &str, hash: &str| json!({"height": height, "time": time, "hash": hash, "rows": []});
     let mut forked = plain(3, "2026-01-01T00:00:03Z", "3");
     forked["previousHash"] = json!("");
     for (wrong, words) in [
-        (epoch("id"), "line 3: refused: table epochs, column id"),
-        (epoch("no"), "line 3: decode: table epochs, column no"),
+        (epoch("id", "x"), "line 3: refused: table epochs, column id"),
+        (
+            epoch("start_time", "03/02/2026"),
+            "line 3: refused: table epochs, column start_time, value \"03/02/2026\": ",
+        ),
+        (epoch("no", "x"), "line 3: decode: table epochs, column no"),
         (block(4, &json!([])), "line 3: height 4 does not follow 2"),
         (forked, "line 3: forked: it follows nothing, the store's block 2"),
         (plain(2, "2026-01-01T00:00:03Z", "f"), "line 3: forked: block 2"),

@@ -33,9 +33,10 @@ pub const TIMED: [(&str, &str); 3] =
 const SESSION_NAME: &str = "mesh ingest";
 
 /// A session that waits for the lock of the head longer than this is refused it. Statements end after half a
-/// minute. The server closes a session that stays silent inside a transaction for 4 s.
+/// minute. The server closes a session that stays silent inside a transaction for 4 s. A date such as `03/02/2026` is
+/// refused: the order of day and month in `postgresql.conf` would decide which day is stored.
 const SETTINGS: &str = "-c lock_timeout=1000 -c statement_timeout=30000 -c jit=off \
-     -c idle_in_transaction_session_timeout=4000 -c timezone=UTC -c datestyle=ISO";
+     -c idle_in_transaction_session_timeout=4000 -c timezone=UTC -c datestyle=ISO,YMD";
 
 /// Longest time for beginning a transaction. A server that is there has locked the head, or refused to, after a second; the
 /// connection of one that vanished says nothing.
