@@ -92,6 +92,26 @@ async fn blocks_share_a_transaction_only_while_their_rows_fit() {
 }
 
 #[tokio::test]
+async fn a_repeated_call_passes_stored_blocks_and_names_one_of_another_hash() {
+    let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
+    let block = |height: u64| json!({"height": height, "time": "2026-01-01T00:00:00Z", "hash": format!("{height:x}"), "rows": []});
+    let mut lines: Vec<Value> = (5..=1_504).map(block).collect();
+    let file = write(folder.path(), &lines);
+    assert_eq!(rows(&database, &file).await.done(), "1500 blocks stored, the newest is 1504\n");
+    assert_eq!(rows(&database, &file).await.done(), "0 blocks stored, the newest is 1504\n");
+    // The last line of the first read of hashes, and the first one of the second.
+    for (line, height) in [(1_000, 1_004), (1_001, 1_005)] {
+        let right = std::mem::replace(&mut lines[line - 1]["hash"], json!("ff"));
+        let expected = format!("line {line}: forked: block {height} is ff, the store's is {height:x}");
+        rows(&database, &write(folder.path(), &lines)).await.fails(1, &[&expected]);
+        lines[line - 1]["hash"] = right;
+    }
+    lines.insert(0, block(4));
+    let outcome = rows(&database, &write(folder.path(), &lines)).await;
+    outcome.fails(1, &["line 1: height 4 is below the oldest stored block"]);
+}
+
+#[tokio::test]
 async fn recorded_blocks_are_decoded_into_rows() {
     let folder = tempfile::tempdir().unwrap();
     let event = json!({"type": "mesh.epochs", "attributes": [{"key": "id", "value": "\"7\""}]});

@@ -8,7 +8,7 @@ mod table;
 mod text;
 mod transaction_rows;
 
-use std::{collections::BTreeMap, pin::pin, time::Duration};
+use std::{collections::BTreeMap, ops::RangeInclusive, pin::pin, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{SinkExt, future::BoxFuture};
@@ -109,6 +109,18 @@ impl Appender {
     /// The server cannot be used.
     pub async fn block(&self, height: u64) -> Result<Option<StoredHead>, StoreError> {
         Ok(head::read(&self.client, Some(height)).await?.head)
+    }
+
+    /// Reads the hashes of the stored blocks of a range, by height.
+    ///
+    /// # Errors
+    /// The server cannot be used.
+    pub async fn hashes(&self, heights: RangeInclusive<u64>) -> Result<BTreeMap<u64, String>, StoreError> {
+        let sql = "SELECT height, hash FROM blocks WHERE height BETWEEN $1 AND $2";
+        let (from, to) = (heights.start().cast_signed(), heights.end().cast_signed());
+        let rows = self.client.query(sql, &[&from, &to]).await;
+        let rows = rows.map_err(StoreError::in_step("reading stored hashes"))?;
+        Ok(rows.iter().map(|row| (row.get::<_, i64>(0).unsigned_abs(), row.get(1))).collect())
     }
 
     /// The height of the oldest stored block.

@@ -3,6 +3,7 @@
 //! that was interrupted can be repeated.
 
 use std::{
+    collections::BTreeMap,
     io::{self, BufRead as _},
     path::Path,
 };
@@ -30,6 +31,9 @@ const READ_AHEAD: usize = 64;
 
 /// Most blocks of one transaction.
 const MAX_BLOCKS: usize = 1_000;
+
+/// Number of stored blocks whose hashes are read at a time.
+const HASHES: u64 = 1_000;
 
 /// Pause before the store is tried again after another session held its head.
 const BUSY_RETRY: Duration = Duration::from_millis(100);
@@ -69,6 +73,7 @@ pub(super) async fn rows(args: RowsArgs) -> Result<(), Failure> {
         store,
         chain_id,
         head: chain.head,
+        hashes: BTreeMap::new(),
         waiting: Vec::new(),
         rows: 0,
         fitting: TransactionRows::FEWEST,
@@ -96,6 +101,8 @@ struct Writer {
     store: Appender,
     chain_id: String,
     head: Option<StoredHead>,
+    /// Hashes of stored blocks by height, as far as they were read for lines that are passed.
+    hashes: BTreeMap<u64, String>,
     /// Blocks that are not stored so far, with the numbers of their lines and the heads that they make.
     waiting: Vec<(usize, NewBlock, StoredHead)>,
     /// The rows of these.
@@ -186,14 +193,15 @@ impl Writer {
     }
 
     /// Passes a line whose block is there.
-    async fn pass(&self, height: u64, hash: &str) -> Result<(), String> {
+    async fn pass(&mut self, height: u64, hash: &str) -> Result<(), String> {
         let waiting = self.waiting.iter().find(|(_, block, _)| block.height == height);
+        if waiting.is_none() && !self.hashes.contains_key(&height) {
+            let heights = height..=height.saturating_add(HASHES - 1);
+            self.hashes = self.store.hashes(heights).await.map_err(|error| error_chain(&error))?;
+        }
         let stored = match waiting {
-            Some((_, block, _)) => Some(block.hash.clone()),
-            None => {
-                let stored = self.store.block(height).await.map_err(|error| error_chain(&error))?;
-                stored.map(|block| block.hash)
-            }
+            Some((_, block, _)) => Some(&block.hash),
+            None => self.hashes.get(&height),
         };
         match stored {
             Some(stored) if stored == hash => Ok(()),
