@@ -4,10 +4,13 @@ use std::fmt;
 
 use tokio_postgres::{Error, error::DbError};
 
-use super::CopyText;
+use super::{ColumnKind, CopyText, kinds};
 
 /// Longest part of a value that is shown, characters.
 const MAX_VALUE: usize = 64;
+
+/// The rule of times.
+const TIME_RULE: &str = "a time is outside of 1678 to 2261";
 
 /// A row that cannot be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,9 +44,10 @@ impl RowFault {
             return None;
         }
         let (line, column) = place(cause);
-        let index = |name: &str| columns.split(", ").position(|column| column.trim_matches('"') == name);
-        let value = line.zip(column.as_deref().and_then(index)).and_then(|(line, column)| {
-            let mut row = line.checked_sub(1)?;
+        let names: Vec<String> =
+            columns.split(", ").map(|column| column.trim_matches('"').to_owned()).collect();
+        let value = |column: usize| {
+            let mut row = line?.checked_sub(1)?;
             for text in texts {
                 let rows = usize::try_from(text.rows()).ok()?;
                 if row < rows {
@@ -52,10 +56,22 @@ impl RowFault {
                 row -= rows;
             }
             None
-        });
+        };
+        let rule = value_rule(cause);
+        let index = match (&column, rule) {
+            (Some(column), _) => names.iter().position(|name| name == column),
+            // A constraint names no column: it is the first one whose value breaks the rule.
+            (None, Some(rule)) => kinds(table, &names).into_iter().enumerate().position(|(index, kind)| {
+                (kind == ColumnKind::Time) == (rule == TIME_RULE)
+                    && value(index).is_some_and(|value| kind.is_out_of_range(&value))
+            }),
+            (None, None) => None,
+        };
+        let column = column.or_else(|| names.get(index?).cloned());
+        let value = index.and_then(value);
         // "Key (height)=(5) already exists." Other details repeat the whole row.
         let detail = cause.detail().filter(|detail| detail.starts_with("Key ("));
-        let message = match (detail, value_rule(cause)) {
+        let message = match (detail, rule) {
             (Some(detail), _) => format!("{}, {}", cause.message(), detail.trim_end_matches('.')),
             (None, Some(rule)) => format!("{}: {rule}", cause.message()),
             (None, None) => cause.message().to_owned(),
@@ -73,7 +89,7 @@ pub fn is_of_row(cause: &DbError) -> bool {
 /// The rule of values (W1) whose constraint was violated.
 pub fn value_rule(cause: &DbError) -> Option<&'static str> {
     match cause.constraint()? {
-        name if name.ends_with("_times_check") => Some("a time is outside of 1678 to 2261"),
+        name if name.ends_with("_times_check") => Some(TIME_RULE),
         name if name.ends_with("_numbers_check") => Some("a number is NaN or infinite"),
         _ => None,
     }

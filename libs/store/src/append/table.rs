@@ -55,8 +55,12 @@ pub enum ColumnKind {
 pub const MAX_NUMBER_BYTES: usize = 1024;
 
 impl ColumnKind {
-    /// Why a text that PostgreSQL takes must not be stored: it would be stored as another value, or never be found.
+    /// Why a text must not be stored: PostgreSQL would store another value, it would never be found, or PostgreSQL refuses
+    /// it without naming its column.
     pub fn fault(self, text: &str) -> Option<&'static str> {
+        if text.contains('\0') {
+            return Some("PostgreSQL stores no NUL in a text");
+        }
         match self {
             Self::Decimal(0) if is_rounded(text, 0) => Some("an amount is a whole number"),
             Self::Decimal(places) if is_rounded(text, places) => Some("the number has too many decimals"),
@@ -66,6 +70,16 @@ impl ColumnKind {
             }
             _ => None,
         }
+    }
+
+    /// Whether a text that PostgreSQL takes is a time outside of 1678 to 2261, or NaN or infinity. The constraints of the
+    /// tables refuse these rows without naming the column.
+    pub(super) fn is_out_of_range(self, text: &str) -> bool {
+        let word = text.trim().trim_start_matches(['+', '-']);
+        let is_word = ["infinity", "inf", "nan"].iter().any(|one| word.eq_ignore_ascii_case(one));
+        let year = word.split_once('-').map(|(year, _)| year).filter(|year| year.len() >= 4);
+        let year = year.and_then(|year| year.parse::<u32>().ok()).filter(|_| self == Self::Time);
+        is_word || year.is_some_and(|year| !(1678..=2261).contains(&year))
     }
 }
 
@@ -165,6 +179,26 @@ mod tests {
         assert!(ColumnKind::Decimal(0).fault(&format!("0.{}4", "0".repeat(1100))).is_some());
         assert_eq!(ColumnKind::Decimal(16).fault("0.12345678901234560"), None);
         assert!(ColumnKind::Decimal(16).fault("0.12345678901234567").is_some());
+    }
+
+    #[test]
+    fn a_nul_is_refused_in_every_column() {
+        for kind in [ColumnKind::Value, ColumnKind::Decimal(0), ColumnKind::Time, ColumnKind::Json] {
+            assert!(kind.fault("1\0").is_some(), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn values_outside_of_the_constraints_are_found() {
+        for time in ["0001-01-01 00:00:00+00", "9999-12-31T23:59:59Z", " infinity", "-Infinity"] {
+            assert!(ColumnKind::Time.is_out_of_range(time), "{time}");
+        }
+        for time in ["1678-01-01 00:00:00+00", "2261-12-31T23:59:59Z", "99-01-08", "20260101T000000Z", ""] {
+            assert!(!ColumnKind::Time.is_out_of_range(time), "{time}");
+        }
+        for (number, expected) in [("NaN", true), ("-inf", true), ("-1", false), ("0001-1", false)] {
+            assert_eq!(ColumnKind::Value.is_out_of_range(number), expected, "{number}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ fn with_events(chain: &Chain, events: Vec<Value>) {
     chain.change(4, |block| block.end = events);
 }
 
-const CAUSES: [Cause; 13] = [
+const CAUSES: [Cause; 15] = [
     (
         |chain| with_events(chain, vec![trade(1, "1"), event("mesh.nothing", &[])]),
         "decode",
@@ -68,7 +68,19 @@ const CAUSES: [Cause; 13] = [
     (
         |chain| with_events(chain, vec![never_started()]),
         "refused",
-        "violates check constraint \"epochs_times_check\": a time is outside of 1678 to 2261",
+        "table epochs, column start_time, value \"0001-01-01 00:00:00+00\": new row for relation \"epochs\" violates check \
+         constraint \"epochs_times_check\": a time is outside of 1678 to 2261",
+    ),
+    (
+        |chain| with_events(chain, vec![trade(1, "1"), trade(2, "NaN")]),
+        "refused",
+        "table trades, column price, value \"NaN\": new row for relation \"trades\" violates check constraint \
+         \"trades_numbers_check\": a number is NaN or infinite",
+    ),
+    (
+        |chain| with_events(chain, vec![event("mesh.network_parameters", &[("key", "a\0b")])]),
+        "decode",
+        "table network_parameters, column key, value \"a\\0b\": PostgreSQL stores no NUL in a text",
     ),
     (|chain| chain.change(4, |block| block.parent = "f".repeat(64)), "forked", "the store's block 3 is 000"),
     (|chain| chain.state.lock().keeps_results = false, "no_results", "discard_abci_responses"),
