@@ -13,6 +13,21 @@ use crate::row_filler::RowFiller;
 /// The transaction hash of rows that no transaction has caused.
 pub const NO_TX_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
+/// Longest part of a time that cannot be stored that is shown, characters.
+const MAX_TIME: usize = 64;
+
+/// Reads the time of a block, RFC 3339, and cuts it to microseconds.
+///
+/// # Errors
+/// It cannot be stored; the text begins with `time "…"`.
+pub fn read_time(text: &str) -> Result<TimeUs, String> {
+    let time = text.parse::<jiff::Timestamp>().map_err(|_| {
+        let shown: String = text.chars().take(MAX_TIME).collect();
+        format!("time {shown:?} cannot be stored: it is not RFC 3339 of the years 1678 to 2261")
+    })?;
+    Ok(TimeUs(time.as_nanosecond().div_euclid(1000) as i64))
+}
+
 /// A block as the node serves it.
 #[derive(Debug)]
 pub struct FetchedBlock {

@@ -16,7 +16,7 @@ mod standing;
 use std::{process::ExitCode, rc::Rc};
 
 use actix::{Actor, AsyncContext};
-pub use block::{Cell, DecodedBlock, FetchedBlock, NO_TX_HASH, Row};
+pub use block::{Cell, DecodedBlock, FetchedBlock, NO_TX_HASH, Row, read_time};
 pub use decode::{DecodeError, Decoder, EVENT_PREFIX, StatedRow};
 use mesh_bus::NodeStatus;
 use mesh_chassis::{Failure, Service, Setup};

@@ -65,6 +65,7 @@ async fn blocks_of_another_source_are_stored_in_order_up_to_the_first_fault() {
         (forked, "line 3: forked: it follows nothing, the store's block 2"),
         (plain(2, "2026-01-01T00:00:03Z", "f"), "line 3: forked: block 2"),
         (plain(3, "soon", "3"), "line 3: time \"soon\""),
+        (plain(3, "9999-12-31T23:59:59Z", "3"), "line 3: time \"9999-12-31T23:59:59Z\" cannot be stored: "),
         (plain(3, "2026-01-01T00:00:03Z", "q83v="), "line 3: hash \"q83v=\": write it in hex"),
         (json!({"height": 3}), "line 3: missing field `time` at column "),
     ] {

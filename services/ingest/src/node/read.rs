@@ -7,7 +7,7 @@ use super::{
     fetch_error::FetchError,
     wire::{BlockResult, ResultsOutline},
 };
-use crate::block::FetchedBlock;
+use crate::block::{FetchedBlock, read_time};
 
 impl FetchedBlock {
     /// Reads what is needed of a block from the results of `block` and `block_results`.
@@ -20,9 +20,12 @@ impl FetchedBlock {
             return Err(FetchError::TooHigh);
         };
         let header = content.header;
-        let (Ok(height), Ok(time)) = (header.height.parse(), header.time.parse::<jiff::Timestamp>()) else {
+        let Ok(height) = header.height.parse::<u64>() else {
             return Err(FetchError::unreadable("block"));
         };
+        let time = read_time(&header.time).map_err(|unstorable| {
+            FetchError::Unavailable(format!("sent block {height}, whose {unstorable}"))
+        })?;
         let of: ResultsOutline = parse(&results)?;
         if of.height != header.height {
             let text = format!("sent the results of block {} for {}", of.height, header.height);
@@ -38,7 +41,7 @@ impl FetchedBlock {
             parent: parent.unwrap_or_default(),
             chain_id: header.chain_id.into_owned(),
             time_text: header.time.into_owned(),
-            time: mesh_store::TimeUs(time.as_nanosecond().div_euclid(1000) as i64),
+            time,
             block,
             results,
         })
@@ -69,5 +72,24 @@ mod tests {
             assert_eq!(read(without).unwrap_err(), FetchError::NoResultsYet);
         }
         assert!(matches!(read("{}").unwrap_err(), FetchError::Unavailable(_)));
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_stored_is_named_with_its_block() {
+        let raw = |text: String| RawValue::from_string(text).unwrap();
+        let read = |height: &str, time: &str| {
+            let header = format!(r#"{{"chain_id":"c","height":"{height}","time":"{time}"}}"#);
+            let block =
+                format!(r#"{{"block_id":{{"hash":"AB"}},"block":{{"header":{header},"data":{{}}}}}}"#);
+            FetchedBlock::read(raw(block), raw(format!(r#"{{"height":"{height}"}}"#)))
+        };
+        assert_eq!(read("13", "2026-01-01T00:00:00.123456789Z").unwrap().time.0, 1_767_225_600_123_456);
+        assert_eq!(read("x", "2026-01-01T00:00:00Z").unwrap_err(), FetchError::unreadable("block"));
+        for time in ["9999-12-31T23:59:59Z", &"9".repeat(65)] {
+            let message = read("13", time).unwrap_err().to_string();
+            let shown = &time[..time.len().min(64)];
+            let expected = format!("the node sent block 13, whose time \"{shown}\" cannot be stored: ");
+            assert!(message.starts_with(&expected), "{message}");
+        }
     }
 }

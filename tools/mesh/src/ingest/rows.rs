@@ -8,12 +8,9 @@ use std::{
     path::Path,
 };
 
-use mesh_ingest::{DecodedBlock, StatedRow};
+use mesh_ingest::{DecodedBlock, StatedRow, read_time};
 use mesh_problem::error_chain;
-use mesh_store::{
-    TimeUs,
-    append::{AppendError, Appender, NewBlock, StoredHead, TransactionRows},
-};
+use mesh_store::append::{AppendError, Appender, NewBlock, StoredHead, TransactionRows};
 use serde::Deserialize;
 use tokio::{
     sync::mpsc,
@@ -182,9 +179,7 @@ impl Writer {
         }
         let rows = line.rows.into_iter().map(StatedRow::read).collect::<Result<Vec<_>, _>>();
         let rows = rows.map_err(|error| format!("decode: {error}"))?;
-        let time: jiff::Timestamp =
-            line.time.parse().map_err(|error| format!("time {:?}: {error}", line.time))?;
-        let time = TimeUs(time.as_nanosecond().div_euclid(1000) as i64);
+        let time = read_time(&line.time)?;
         let block = DecodedBlock { chain_id: self.chain_id.clone(), height, hash, time, rows };
         let (block, head) = block.prepare(before).map_err(|error| format!("decode: {error}"))?;
         self.rows += rows_of(&block);
