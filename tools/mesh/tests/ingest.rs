@@ -74,8 +74,9 @@ async fn blocks_of_another_source_are_stored_in_order_up_to_the_first_fault() {
         outcome.fails(1, &[words]);
         assert_eq!(stored().await, "1 2");
     }
-    let outcome = rows(&database, &write(folder.path(), &good)).await;
-    assert_eq!(outcome.done(), "3 blocks stored, the newest is 5\n");
+    let file = write(folder.path(), &good);
+    std::fs::write(&file, format!("\u{feff}{}", std::fs::read_to_string(&file).unwrap())).unwrap();
+    assert_eq!(rows(&database, &file).await.done(), "3 blocks stored, the newest is 5\n");
     assert_eq!(stored().await, "1 2 3 4 5");
 }
 
@@ -135,7 +136,8 @@ async fn recorded_blocks_are_decoded_into_rows() {
     let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
     assert_eq!(outcome.json(), json!({"table": "epochs", "values": {"id": "7", "tx_hash": hash}}));
     let decode = |file: &str| command(&["ingest", "decode", "--blocks", file, "--decoder", "events"]);
-    let piped = Outcome::of(&mut decode("-"), &std::fs::read(&file).unwrap()).await;
+    let marked = ["\u{feff}".as_bytes(), &std::fs::read(&file).unwrap()].concat();
+    let piped = Outcome::of(&mut decode("-"), &marked).await;
     assert_eq!(piped.done(), outcome.text());
     let (_, closed) = std::io::pipe().unwrap();
     Outcome::writing_to(&mut decode(&file), closed).await.ends_silently();

@@ -17,12 +17,17 @@ use args::IngestCommand;
 
 use crate::failure::Failure;
 
-/// Opens a file of lines; `-` is standard input.
-fn open(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
-    match path.as_os_str() == "-" {
-        true => Ok(Box::new(BufReader::new(io::stdin()))),
-        false => Ok(Box::new(BufReader::new(File::open(path)?))),
-    }
+/// The lines of a file, without a byte order mark before the first one; `-` is standard input.
+fn lines(path: &Path) -> io::Result<Box<dyn Iterator<Item = io::Result<String>> + Send>> {
+    let input: Box<dyn BufRead + Send> = match path.as_os_str() == "-" {
+        true => Box::new(BufReader::new(io::stdin())),
+        false => Box::new(BufReader::new(File::open(path)?)),
+    };
+    let lines = input.lines().enumerate();
+    Ok(Box::new(lines.map(|(index, line)| match line {
+        Ok(line) if index == 0 => Ok(line.trim_start_matches('\u{feff}').to_owned()),
+        line => line,
+    })))
 }
 
 /// The error of a line of JSON, without the number of the line: its place in the file is named beside it.

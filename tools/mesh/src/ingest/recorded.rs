@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, BufRead as _, BufWriter, Write as _},
+    io::{self, BufWriter, Write as _},
     ops::RangeInclusive,
     path::Path,
 };
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use super::{
     args::{DecodeArgs, RecordArgs},
-    json_fault, open,
+    json_fault, lines,
     place::Variables,
 };
 use crate::{
@@ -119,7 +119,7 @@ pub(super) async fn decode(args: &DecodeArgs) -> Result<(), Failure> {
     }
     let path = args.blocks.as_deref().unwrap_or(Path::new("-"));
     let failed = |error: std::io::Error| failed!("cannot read {}: {error}", path.display());
-    for (line, number) in open(path).map_err(failed)?.lines().zip(1..) {
+    for (line, number) in lines(path).map_err(failed)?.zip(1..) {
         let line = line.map_err(failed)?;
         if line.trim().is_empty() {
             continue;

@@ -2,11 +2,7 @@
 //! Lines at or below the newest stored block are passed when the stored block has their hash, so that a call
 //! that was interrupted can be repeated.
 
-use std::{
-    collections::BTreeMap,
-    io::{self, BufRead as _},
-    path::Path,
-};
+use std::{collections::BTreeMap, io, path::Path};
 
 use mesh_ingest::{DecodedBlock, StatedRow, read_time};
 use mesh_problem::error_chain;
@@ -17,7 +13,7 @@ use tokio::{
     time::{Duration, Instant},
 };
 
-use super::{args::RowsArgs, json_fault, open, place::Variables};
+use super::{args::RowsArgs, json_fault, lines, place::Variables};
 use crate::{
     failure::{Failure, failed},
     terminal,
@@ -82,10 +78,7 @@ pub(super) async fn rows(args: RowsArgs) -> Result<(), Failure> {
 
 /// Sends the lines of a file with their numbers.
 fn read(path: &Path, sender: &mpsc::Sender<(usize, io::Result<String>)>) {
-    let lines: Box<dyn Iterator<Item = io::Result<String>>> = match open(path) {
-        Ok(input) => Box::new(input.lines()),
-        Err(error) => Box::new(std::iter::once(Err(error))),
-    };
+    let lines = lines(path).unwrap_or_else(|error| Box::new(std::iter::once(Err(error))));
     for (line, number) in lines.zip(1..) {
         let is_last = line.is_err();
         if sender.blocking_send((number, line)).is_err() || is_last {
