@@ -14,6 +14,8 @@ use prometheus_client::{
 };
 use proto_msgs::Contract;
 
+use crate::ask::backend::NO_MEMORY;
+
 /// The routes of the contract's operations.
 static ROUTES: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
     let operations = Contract::get().operations().iter();
@@ -161,7 +163,7 @@ impl Metrics {
         for limit in [LimitKind::Rate, LimitKind::Downloads, LimitKind::Watches] {
             metrics.limited(limit);
         }
-        for reason in ["full", "address", "operation"] {
+        for reason in ["full", "address", "operation", NO_MEMORY] {
             metrics.shed(reason);
         }
         for reason in ["full", "address", "rate", "files"] {

@@ -50,6 +50,9 @@ pub(crate) enum OutcomeLabel {
 }
 
 impl OutcomeLabel {
+    const ALL: [Self; 6] =
+        [Self::Accepted, Self::Refused, Self::NotChecked, Self::Unknown, Self::Cached, Self::Shared];
+
     pub(crate) fn from_result(result: &Result<SubmitTransactionReply, Problem>) -> Self {
         match result {
             Ok(reply) if reply.success => Self::Accepted,
@@ -83,17 +86,21 @@ impl Metrics {
             calls: registry.added(&list::HTTP_CLIENT_REQUEST_DURATION, calls),
         };
         for required in Finality::ALL {
-            metrics.submissions.get_or_create_owned(&[
-                ("type", required.name()),
-                ("outcome", OutcomeLabel::Accepted.name()),
-            ]);
+            for outcome in OutcomeLabel::ALL {
+                metrics.submissions(required, outcome);
+            }
         }
         metrics
     }
 
     /// Counts a submission that ended.
     pub(crate) fn count_submission(&self, required: Finality, outcome: OutcomeLabel) {
-        self.submissions.get_or_create_owned(&[("type", required.name()), ("outcome", outcome.name())]).inc();
+        self.submissions(required, outcome).inc();
+    }
+
+    /// The counter of submissions of this type with this outcome.
+    fn submissions(&self, required: Finality, outcome: OutcomeLabel) -> Counter {
+        self.submissions.get_or_create_owned(&[("type", required.name()), ("outcome", outcome.name())])
     }
 
     /// Counts a call to a node; `error` is empty when there was an answer.

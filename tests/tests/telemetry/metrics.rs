@@ -96,6 +96,8 @@ async fn the_served_metrics_are_the_documented_ones() {
         ("edge", format!("{} 0", list::HTTP_SERVER_ACTIVE_REQUESTS.sample())),
         ("edge", format!("{} 0", list::STREAMS_ACTIVE.sample())),
         ("edge", format!("{}{{outcome=\"whole\"}} 1", list::STREAMS_ENDED.sample())),
+        ("edge", format!("{}{{reason=\"memory\"}} 0", list::EDGE_SHED.sample())),
+        ("tx-relay", format!("{}{{type=\"sync\",outcome=\"unknown\"}} 0", list::RELAY_SUBMISSIONS.sample())),
     ];
     for (service, line) in shown {
         await_line(&mesh, service, &line).await;
