@@ -72,7 +72,8 @@ macro_rules! metrics {
 
 metrics! {
     HTTP_SERVER_REQUEST_DURATION = "http.server.request.duration" "s" Histogram HTTP, EDGE,
-        "Time until the first byte of an HTTP response, by operation (`none` if no route matches), method and status; with 499, time until the client left without one";
+        "Time until the first byte of an HTTP response, by operation (`none` if no route matches), method (`_OTHER` if \
+         the operation does not serve it) and status; with 499, time until the client left without one";
     HTTP_SERVER_RESPONSE_BODY_SIZE = "http.server.response.body.size" "By" Histogram HTTP, EDGE,
         "Length of HTTP response bodies, if known at their start";
     HTTP_SERVER_REQUEST_BODY_SIZE = "http.server.request.body.size" "By" Histogram &["operation"], EDGE,

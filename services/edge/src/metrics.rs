@@ -12,15 +12,34 @@ use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
 };
-use proto_msgs::Contract;
+use proto_msgs::{Contract, OperationInfo};
 
-use crate::ask::backend::NO_MEMORY;
+use crate::{admission::NO_OPERATION, ask::backend::NO_MEMORY};
 
-/// The routes of the contract's operations.
-static ROUTES: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
+/// The routes of the contract's operations, by their names.
+static ROUTES: LazyLock<HashMap<&'static str, Route>> = LazyLock::new(|| {
+    let route = |operation: &OperationInfo| {
+        let methods = match operation.method {
+            proto_msgs::Method::Get => READ_METHODS,
+            proto_msgs::Method::Post => SUBMIT_METHODS,
+        };
+        Route { template: operation.template(), methods }
+    };
     let operations = Contract::get().operations().iter();
-    operations.map(|operation| (operation.name.as_str(), operation.template())).collect()
+    operations.map(|operation| (operation.name.as_str(), route(operation))).collect()
 });
+
+/// The methods of a read or a page.
+const READ_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS"];
+const SUBMIT_METHODS: &[&str] = &["POST", "OPTIONS"];
+/// The methods that any path serves.
+const ALL_METHODS: &[&str] = &["GET", "HEAD", "POST", "OPTIONS"];
+
+/// How an operation is called over HTTP.
+struct Route {
+    template: String,
+    methods: &'static [&'static str],
+}
 
 /// The labels of a gauge that is absent until it has a value.
 type Unlabelled = [(&'static str, &'static str); 0];
@@ -174,7 +193,7 @@ impl Metrics {
 
     /// The metrics of an operation.
     pub(crate) fn of_operation(&self, operation: &'static str) -> Arc<OperationMetrics> {
-        let of = |status| self.labels(operation, &Method::GET, status);
+        let of = |status| self.labels(operation, "GET", status);
         Arc::new(OperationMetrics {
             seconds: self.seconds.get_or_create_owned(&of(200)),
             bytes: self.answer_bytes.get_or_create_owned(&of(200)),
@@ -192,18 +211,18 @@ impl Metrics {
         bytes: Option<u64>,
         took: Duration,
     ) {
-        let labels = self.labels(operation, method, status);
+        let labels = self.labels(operation, served_method(operation, method), status);
         self.seconds.get_or_create(&labels).observe(took.as_secs_f64());
         if let Some(bytes) = bytes {
             self.answer_bytes.get_or_create(&labels).observe(bytes as f64);
         }
     }
 
-    fn labels(&self, operation: &'static str, method: &Method, status: u16) -> Labels {
+    fn labels(&self, operation: &'static str, method: &'static str, status: u16) -> Labels {
         Labels {
             operation,
-            http_request_method: known_method(method),
-            http_route: ROUTES.get(operation).map_or("", String::as_str),
+            http_request_method: method,
+            http_route: ROUTES.get(operation).map_or("", |route| route.template.as_str()),
             http_response_status_code: status,
             url_scheme: self.url_scheme,
         }
@@ -264,8 +283,12 @@ impl Metrics {
     }
 }
 
-/// The method, or `_OTHER` for an unknown one, so that labels stay few.
-pub(crate) fn known_method(method: &Method) -> &'static str {
-    let known = ["GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH", "CONNECT", "TRACE"];
-    known.into_iter().find(|known| *known == method.as_str()).unwrap_or("_OTHER")
+/// The method, or `_OTHER` if the operation does not serve it: otherwise any client could multiply the series.
+fn served_method(operation: &str, method: &Method) -> &'static str {
+    let served = match ROUTES.get(operation) {
+        Some(route) => route.methods,
+        None if operation == NO_OPERATION => ALL_METHODS,
+        None => READ_METHODS,
+    };
+    served.iter().find(|served| **served == method.as_str()).copied().unwrap_or("_OTHER")
 }

@@ -19,6 +19,9 @@ use tokio::{io::AsyncWriteExt, process::Command};
 const COUNT_GAUGES: [Metric; 3] =
     [list::DB_CLIENT_CONNECTION_COUNT, list::PROCESS_FILES, list::PROCESS_THREADS];
 
+/// The labels of a request whose method its operation does not serve.
+const NOT_SERVED: &str = r#"operation="ListAccounts",http_request_method="_OTHER",http_route="/accounts",http_response_status_code="405",url_scheme="https""#;
+
 /// A metric family of a page: its type, and the union of its samples' labels.
 #[derive(Debug, Default)]
 struct Family {
@@ -69,6 +72,7 @@ async fn do_everything(mesh: &Mesh, node: &DevNode) {
         mesh.get(path).await;
     }
     let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_SYNC"}).to_string();
+    assert_eq!(mesh_client.send("DELETE", "/accounts").await.status, 405);
     let submitted = mesh_client.post("/transaction", &body).await;
     assert_eq!(submitted.status, 200, "{submitted:?}");
     let called = Call::from_path("/accounts").unwrap();
@@ -94,6 +98,7 @@ async fn the_served_metrics_are_the_documented_ones() {
     let shown = [
         ("query", format!("{} 0", list::MAILBOX_DEPTH.sample())),
         ("edge", format!("{} 0", list::HTTP_SERVER_ACTIVE_REQUESTS.sample())),
+        ("edge", format!("{}_count{{{NOT_SERVED}}} 1", list::HTTP_SERVER_REQUEST_DURATION.sample())),
         ("edge", format!("{} 0", list::STREAMS_ACTIVE.sample())),
         ("edge", format!("{}{{outcome=\"whole\"}} 1", list::STREAMS_ENDED.sample())),
         ("edge", format!("{}{{reason=\"memory\"}} 0", list::EDGE_SHED.sample())),

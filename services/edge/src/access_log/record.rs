@@ -12,7 +12,6 @@ use crate::{
     connection::InFlightRequest,
     grpc::{self, protocol::GRPC_STATUS},
     grpc_kind::is_grpc,
-    metrics::known_method,
     respond::notes::{ErrorNumbers, StreamFailure},
     trace::{self, RequestId, X_REQUEST_ID},
     watch::event_stream,
@@ -199,6 +198,12 @@ impl Drop for Record {
             ..Line::default()
         });
     }
+}
+
+/// The method, or `_OTHER` for an unknown one.
+fn known_method(method: &Method) -> &'static str {
+    let known = ["GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH", "CONNECT", "TRACE"];
+    known.into_iter().find(|known| *known == method.as_str()).unwrap_or("_OTHER")
 }
 
 fn grpc_status(headers: &HeaderMap) -> Option<u8> {
