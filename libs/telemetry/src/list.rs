@@ -139,7 +139,8 @@ metrics! {
     REQUESTS_LOAD = "mesh.requests.load" "{request}" Gauge &[], ANSWERING,
         "Requests in flight, average over the last 15 s: the autoscaling signal";
     REQUESTS_SHED = "mesh.requests.shed" "{request}" Counter &[], ANSWERING,
-        "Requests rejected because the in-flight limit was reached";
+        "Attempts rejected by a replica because its in-flight limit was reached; the edge tries other replicas, so clients \
+         get fewer 503";
     MAILBOX_DEPTH = "mesh.mailbox.depth" "{message}" Gauge &[], ANSWERING,
         "Requests in the actor's mailbox";
     DB_CLIENT_OPERATION_DURATION = "db.client.operation.duration" "s" Histogram
