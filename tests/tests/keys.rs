@@ -147,6 +147,7 @@ async fn another_file_is_in_force_in_seconds_and_a_faulty_one_is_not() {
     file.write(&format!("{}\n", both[1]));
     eventually(NOTICED, "the key is not removed", async || get(&client, READ, BOT).await.status == 401).await;
     assert_eq!((faulty().await, get(&client, READ, OTHER).await.status), (0, 200));
+    assert!(mesh.service("edge").log().contains("files are good again"), "the end of the fault is logged");
     while events.block().await.is_some() {}
     file.write("\n");
     assert_eq!(socket.closed().await, 1008, "the watches of a removed key end");

@@ -29,6 +29,16 @@ pub(crate) struct FileFollower<C, T> {
     logged: Option<String>,
 }
 
+/// What the files held at one reading.
+enum Content<C, T> {
+    /// The bytes in force.
+    Same,
+    /// Bytes that changed meanwhile, so that it is not known yet whether they are good.
+    Unsteady,
+    /// Other bytes, and what they mean.
+    New(C, T),
+}
+
 /// The result of one reading.
 pub(crate) struct Reading<T> {
     /// The new meaning, when it has changed and is good.
@@ -54,7 +64,7 @@ impl<C: PartialEq + Send + Sync + 'static, T: Send + 'static> FileFollower<C, T>
         Ok((Self { what, read, parse, last: Arc::new(content), pace, logged: None }, first))
     }
 
-    /// Waits for the next reading. Logs a fault once.
+    /// Waits for the next reading. Logs a fault once, and its end.
     pub(crate) async fn next(&mut self) -> Reading<T> {
         self.pace.tick().await;
         let (read, parse, last) = (Arc::clone(&self.read), Arc::clone(&self.parse), Arc::clone(&self.last));
@@ -62,23 +72,25 @@ impl<C: PartialEq + Send + Sync + 'static, T: Send + 'static> FileFollower<C, T>
         let reading = spawn_blocking(move || {
             let content = read()?;
             if content == *last {
-                return Ok(None);
+                return Ok(Content::Same);
             }
             thread::sleep(STEADY_TIME);
             if read()? != content {
-                return Ok(None);
+                return Ok(Content::Unsteady);
             }
             let parsed = parse(&content)?;
-            Ok(Some((content, parsed)))
+            Ok(Content::New(content, parsed))
         });
         match reading.await.map_err(io::Error::other).flatten() {
-            Ok(read) => {
-                self.logged = None;
-                let changed = read.map(|(content, parsed)| {
-                    self.last = Arc::new(content);
-                    parsed
-                });
-                Reading { changed, is_faulty: false }
+            Ok(Content::Unsteady) => Reading { changed: None, is_faulty: self.logged.is_some() },
+            Ok(Content::Same) => {
+                self.end_fault();
+                Reading { changed: None, is_faulty: false }
+            }
+            Ok(Content::New(content, parsed)) => {
+                self.end_fault();
+                self.last = Arc::new(content);
+                Reading { changed: Some(parsed), is_faulty: false }
             }
             Err(error) => {
                 let error = error.to_string();
@@ -92,6 +104,13 @@ impl<C: PartialEq + Send + Sync + 'static, T: Send + 'static> FileFollower<C, T>
                 self.logged = Some(error);
                 Reading { changed: None, is_faulty: true }
             }
+        }
+    }
+
+    /// Logs that the files are good again, if they were faulty.
+    fn end_fault(&mut self) {
+        if self.logged.take().is_some() {
+            tracing::info!(what = self.what, "files are good again");
         }
     }
 }
