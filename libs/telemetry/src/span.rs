@@ -56,7 +56,8 @@ fn with_parent(span: Span, parent: Option<&TraceContext>) -> Span {
     span
 }
 
-/// A recorded HTTP request. `route`: the path with its variables' names; `scheme`: `http` or `https`.
+/// A recorded HTTP request. `route`: the path with its variables' names; `scheme`: `http` or `https`. A path that no
+/// route matches is the client's text, and is not recorded.
 pub fn http_server(
     parent: Option<&TraceContext>,
     method: &str,
@@ -70,7 +71,7 @@ pub fn http_server(
     let name = route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}"));
     let span = info_span!(
         target: TARGET, parent: None, "http", otel.name = name, otel.kind = "server", http.request.method = method,
-        http.route = route, url.path = path, url.scheme = scheme, mesh.request_id = request_id
+        http.route = route, url.path = route.map(|_| path), url.scheme = scheme, mesh.request_id = request_id
     );
     with_parent(span, parent)
 }

@@ -90,6 +90,13 @@ fn a_read_is_one_trace_from_the_edge_to_the_database() {
         get(mesh, &path, &traceparent(trace_id, true)).await;
         let is_edge = |span: &&&TakenSpan| span.kind == "SERVER" && span.service == "edge";
         collector.until(|taken| taken.trace(trace_id).iter().filter(is_edge).count() == 2).await;
+
+        // A path that no route matches is not recorded.
+        assert_eq!(get(mesh, "/text-of-a-client", &traceparent(trace_id, true)).await.status, 404);
+        let is_unmatched = |span: &&TakenSpan| span.name == "GET" && span.trace_id == trace_id;
+        let taken = collector.until(|taken| taken.spans.iter().any(|span| is_unmatched(&span))).await;
+        let unmatched = taken.spans.iter().find(is_unmatched).unwrap();
+        assert!(!format!("{:?}", unmatched.attributes).contains("text-of-a-client"), "{unmatched:?}");
     });
 }
 
