@@ -239,7 +239,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} error", self.code.name())?;
         for detail in &self.details {
-            write!(out, ": {} ({})", detail.message, detail.number)?;
+            write!(out, ": {} (error {})", detail.message, detail.number)?;
             if !detail.inner.is_empty() {
                 write!(out, ": {}", detail.inner)?;
             }
@@ -301,5 +301,11 @@ mod tests {
             assert_eq!(code.number(), number);
             assert_eq!(code.status().as_u16(), status, "{}", code.name());
         }
+    }
+
+    #[test]
+    fn a_log_names_the_number_of_an_error_as_such() {
+        let problem = Problem::deadline_exceeded("too late");
+        assert!(problem.to_string().ends_with(" error: too late (error 10000)"), "{problem}");
     }
 }
