@@ -51,6 +51,10 @@ function rawText(range: Range): string | undefined {
   const exact = place.querySelectorAll<HTMLElement>(EXACT);
   if (exact.length === 0) return undefined;
   for (const element of exact) element.textContent = element.dataset.value ?? "";
+  // A unit is that of the scaled figure.
+  for (const unit of place.querySelectorAll(".unit, th bdi")) unit.remove();
+  // Outside of their paragraph, its parts are not apart.
+  for (const part of place.querySelectorAll("span:is([data-best], [data-name])")) part.before(" ");
   // Only what is laid out has its cells and lines apart.
   place.className = "unseen";
   document.body.append(place);
