@@ -1,5 +1,5 @@
 // Explore: the lists as tables that page by cursor, and what is found by its id.
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { address, hasPast, target, useRead, type Query } from "../api";
 import { nanoseconds, quoted } from "../format";
 import { NameField } from "../named";
@@ -82,7 +82,13 @@ function Listing(props: { list: List; query: URLSearchParams }) {
   const table = useRef<HTMLDivElement>(null);
   const [data, isWaiting] = useStill(isFirst ? watched.data : once.data, relative ?? "", table);
   const page = data === undefined ? undefined : pageOf(list, data);
-  const move = (to: Record<string, string>) => go(`explore/${list.name}`, { ...values, after: "", before: "", ...to });
+  const move = (to: Record<string, string>, replace = false) =>
+    go(`explore/${list.name}`, { ...values, after: "", before: "", ...to }, replace);
+  // The first page is always the one that is watched.
+  const isTop = Boolean(values.before) && page?.pageInfo.hasPreviousPage === false;
+  useEffect(() => {
+    if (isTop) move({}, true);
+  }, [isTop]);
   const submit = (event: Event) => {
     event.preventDefault();
     const meant = list.filters.map((filter) => [filter.name, meaning(filter, typed[filter.name] ?? "")] as const);
@@ -137,7 +143,7 @@ function Listing(props: { list: List; query: URLSearchParams }) {
             {isWaiting && "Updates are paused while text is selected or a row is open."}
           </span>
           <span class="steps">
-            <button type="button" disabled={!page.pageInfo.hasPreviousPage} onClick={() => move({})}>
+            <button type="button" disabled={isFirst} onClick={() => move({})}>
               First
             </button>
             <button
