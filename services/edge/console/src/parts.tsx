@@ -41,6 +41,18 @@ export function Notice(props: { problem: Problem }) {
   );
 }
 
+/** Says while newer rows wait, in a word where there is less room. */
+export function Paused(props: { isWaiting: boolean; isShort?: boolean }) {
+  const { isWaiting, isShort } = props;
+  const sentence = isWaiting ? "Updates are paused while text is selected or a row is open." : "";
+  return (
+    <span class="dim" role="status" data-waiting={isWaiting} title={isShort ? sentence : undefined}>
+      {isShort && isWaiting && <span aria-hidden="true">Paused</span>}
+      <span class={isShort ? "unseen" : undefined}>{sentence}</span>
+    </span>
+  );
+}
+
 export function Empty(props: { children: ComponentChildren }) {
   return <p class="empty">{props.children}</p>;
 }

@@ -3,7 +3,7 @@ import type { RefObject } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { target, type Query, type Reading } from "./api";
 import { grouped } from "./format";
-import { Card, Empty, Notice } from "./parts";
+import { Card, Empty, Notice, Paused } from "./parts";
 import { link } from "./route";
 import { useStill } from "./still";
 import type { List, Page } from "./views/lists";
@@ -99,11 +99,17 @@ export function Rows(props: Shown & { reading: Reading<unknown>; of: string }) {
   const { list, title = list.title } = props;
   const { data, problem } = props.reading;
   const place = useRef<HTMLDivElement>(null);
-  const [shown] = useStill(data, props.of, place);
+  const [shown, isWaiting] = useStill(data, props.of, place);
   const page = shown === undefined ? undefined : pageOf(list, shown as never);
   const all = link(`explore/${list.name}`, Object.fromEntries(props.filters));
+  const aside = (
+    <>
+      <Paused isWaiting={isWaiting} isShort />
+      <a href={all}>{page?.pageInfo.hasNextPage ? `All ${title.toLowerCase()}` : "As a list with filters"}</a>
+    </>
+  );
   return (
-    <Card title={title} aside={<a href={all}>{page?.pageInfo.hasNextPage ? `All ${title.toLowerCase()}` : "As a list with filters"}</a>}>
+    <Card title={title} aside={aside}>
       {problem && <Notice problem={problem} />}
       {!page && !problem && <Empty>Loading…</Empty>}
       {page && <Table list={list} page={page} place={place} without={props.without} empty={props.empty} />}

@@ -3,7 +3,7 @@ import { useRef } from "preact/hooks";
 import { target, type Schemas } from "../api";
 import { Price, priceScale, Size } from "../named";
 import type { Market } from "../names";
-import { Card, Empty, Notice } from "../parts";
+import { Card, Empty, Notice, Paused } from "../parts";
 import { useRaw } from "../raw";
 import { link } from "../route";
 import { useStill } from "../still";
@@ -19,13 +19,19 @@ export function Book(props: { id: string; market: Market | undefined }) {
   const relative = target(`api/v2/market/${encodeURIComponent(id)}/depth`, [["maxDepth", String(LEVELS)]]);
   const { data, problem } = useWatch<Schemas["GetMarketDepthReply"]>(relative);
   const place = useRef<HTMLDivElement>(null);
-  const [shown] = useStill(data, relative, place);
+  const [shown, isWaiting] = useStill(data, relative, place);
   const { buy = [], sell = [] } = shown?.depth ?? {};
   const [bid, offer] = [buy[0]?.price, sell[0]?.price];
   const most = Math.max(...[...buy, ...sell].map(({ volume }) => Number(volume)));
   const all = link("explore/orders", { marketId: id, liveOnly: "true" });
+  const aside = (
+    <>
+      <Paused isWaiting={isWaiting} isShort />
+      <a href={all}>All live orders</a>
+    </>
+  );
   return (
-    <Card title="Order book" aside={<a href={all}>All live orders</a>}>
+    <Card title="Order book" aside={aside}>
       {problem && !shown && <Notice problem={problem} />}
       {!shown && !problem && <Empty>Loading…</Empty>}
       {shown && !bid && !offer && <Empty>The order book is empty: the market has no live orders with a price.</Empty>}

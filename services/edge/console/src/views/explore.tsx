@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { address, hasPast, target, useRead, type Query } from "../api";
 import { nanoseconds, quoted } from "../format";
 import { NameField } from "../named";
-import { Choice, Empty, Field, grpcLine, Lines, Notice, Select, TimeField, ViewLink, type Line } from "../parts";
+import { Choice, Empty, Field, grpcLine, Lines, Notice, Paused, Select, TimeField, ViewLink, type Line } from "../parts";
 import { go, link, readBlock, useTyped, type Route } from "../route";
 import { useStill } from "../still";
 import { useWatch } from "../watch";
@@ -139,9 +139,7 @@ function Listing(props: { list: List; query: URLSearchParams }) {
             ]}
             onChoose={(order) => move({ order })}
           />
-          <span class="dim" role="status" data-waiting={isWaiting}>
-            {isWaiting && "Updates are paused while text is selected or a row is open."}
-          </span>
+          <Paused isWaiting={isWaiting} />
           <span class="steps">
             <button type="button" disabled={isFirst} onClick={() => move({})}>
               First

@@ -8,7 +8,7 @@ import { chainTime, type Live } from "../live";
 import { useMine } from "../mine";
 import { AssetName, MarketName, Price, priceScale, Size } from "../named";
 import { markets, type Market, type Named } from "../names";
-import { Card, Choice, Copy, Empty, Facts, grpcLine, Lines, Notice, Time, ViewLink } from "../parts";
+import { Card, Choice, Copy, Empty, Facts, grpcLine, Lines, Notice, Paused, Time, ViewLink } from "../parts";
 import { useRaw } from "../raw";
 import { link, marketLink, open } from "../route";
 import { PAGE } from "../series";
@@ -130,11 +130,17 @@ function LastTrades(props: { id: string; market: Market | undefined }) {
   const relative = target("api/v2/trades", [["marketId", id], ["pagination.first", String(TRADES)]]);
   const { data, problem } = useWatch<Schemas["ListTradesReply"]>(relative);
   const place = useRef<HTMLDivElement>(null);
-  const [shown] = useStill(data, relative, place);
+  const [shown, isWaiting] = useStill(data, relative, place);
   const trades = shown?.trades.edges;
   const unit = useRaw() ? undefined : priceScale(market)?.unit;
+  const aside = (
+    <>
+      <Paused isWaiting={isWaiting} isShort />
+      <a href={link("explore/trades", { marketId: id })}>All trades</a>
+    </>
+  );
   return (
-    <Card title="Last trades" aside={<a href={link("explore/trades", { marketId: id })}>All trades</a>}>
+    <Card title="Last trades" aside={aside}>
       {problem && !trades && <Notice problem={problem} />}
       {!trades && !problem && <Empty>Loading…</Empty>}
       {trades?.length === 0 && <Empty>No trades.</Empty>}
