@@ -102,6 +102,11 @@ export class Register<Row extends { id: string }> {
     onRoute(() => this.moved());
   }
 
+  /** Whether the rows are few enough to be watched; the figures of others are up to a minute old. */
+  get isSmall(): boolean {
+    return !this.isCut && this.known.size <= WATCHED;
+  }
+
   /** The register as it is now, for as long as a view shows it. */
   useAll(): this {
     const [shown, show] = useState(this.turn);
@@ -186,7 +191,7 @@ export class Register<Row extends { id: string }> {
   private schedule(): void {
     clearTimeout(this.timer);
     const isPast = readBlock() !== "";
-    const isFew = !isPast && this.isRead && !this.isCut && this.known.size <= WATCHED;
+    const isFew = !isPast && this.isRead && this.isSmall;
     if (this.listeners.size === 0 || !isFew) {
       this.leave?.();
       this.leave = undefined;

@@ -1,6 +1,6 @@
 // The order book of a market, live: bids and offers side by side, with the best prices in the middle.
 import { useRef } from "preact/hooks";
-import { target, type Schemas } from "../api";
+import { target, type Reading, type Schemas } from "../api";
 import { Price, priceScale, Size } from "../named";
 import type { Market } from "../names";
 import { Card, Empty, Notice, Paused } from "../parts";
@@ -14,12 +14,18 @@ type Level = Schemas["PriceLevel"];
 /** Levels of a side. */
 const LEVELS = 12;
 
-export function Book(props: { id: string; market: Market | undefined }) {
+export type Depth = Schemas["GetMarketDepthReply"];
+
+/** Watches the best levels of a market. */
+export function useDepth(id: string): Reading<Depth> {
+  return useWatch<Depth>(target(`api/v2/market/${encodeURIComponent(id)}/depth`, [["maxDepth", String(LEVELS)]]));
+}
+
+export function Book(props: { id: string; market: Market | undefined; depth: Reading<Depth> }) {
   const { id, market } = props;
-  const relative = target(`api/v2/market/${encodeURIComponent(id)}/depth`, [["maxDepth", String(LEVELS)]]);
-  const { data, problem } = useWatch<Schemas["GetMarketDepthReply"]>(relative);
+  const { data, problem } = props.depth;
   const place = useRef<HTMLDivElement>(null);
-  const [shown, isWaiting] = useStill(data, relative, place);
+  const [shown, isWaiting] = useStill(data, id, place);
   const { buy = [], sell = [] } = shown?.depth ?? {};
   const [bid, offer] = [buy[0]?.price, sell[0]?.price];
   const most = Math.max(...[...buy, ...sell].map(({ volume }) => Number(volume)));

@@ -10,14 +10,14 @@ import { AssetName, MarketName, Price, priceScale, Size } from "../named";
 import { markets, type Market, type Named } from "../names";
 import { Card, Choice, Copy, Empty, Facts, grpcLine, Lines, Notice, Paused, Time, ViewLink } from "../parts";
 import { useRaw } from "../raw";
-import { link, marketLink, open } from "../route";
+import { link, marketLink, open, readBlock } from "../route";
 import { PAGE } from "../series";
 import { useStill } from "../still";
 import { Newest } from "../table";
 import { useSubject } from "../title";
 import { Change, Volume } from "../trend";
 import { useWatch } from "../watch";
-import { Book } from "./book";
+import { Book, useDepth, type Depth } from "./book";
 import { Chart } from "./chart";
 import { orders } from "./lists";
 
@@ -45,18 +45,19 @@ export function OfMarket(props: { id: string; interval: string; live: Live }) {
   useSubject(name);
   const candleId = `trades_candle_${interval}_${id}`;
   const candles = target("api/v2/candle", [["candleId", candleId], ["pagination.first", String(PAGE)]]);
+  const depth = useDepth(id);
   const mine = useMine();
   const choose = (interval: string) => open(marketLink(id, interval));
   return (
     <>
-      <Head id={id} of={found} live={props.live} />
+      <Head id={id} of={found} depth={depth.data} live={props.live} />
       <div class="market">
         <Card title="Price" aside={<Choice label="Interval" of={INTERVALS} value={interval} onChoose={choose} />}>
           <Chart key={candleId} candleId={candleId} market={market} name={name} />
         </Card>
         <LastTrades id={id} market={market} />
       </div>
-      <Book key={id} id={id} market={market} />
+      <Book key={id} id={id} market={market} depth={depth} />
       {mine && (
         <Newest
           key={`${id} ${mine}`}
@@ -79,11 +80,13 @@ export function OfMarket(props: { id: string; interval: string; live: Live }) {
 }
 
 /** The head line. */
-function Head(props: { id: string; of: Named<Market> | undefined; live: Live }) {
+function Head(props: { id: string; of: Named<Market> | undefined; depth: Depth | undefined; live: Live }) {
   const { id, of } = props;
   const market = of?.row;
   const candles = useDays([id])(id);
   const day = market && candles && dayOf(candles, market, chainTime(props.live));
+  const { buy = [], sell = [] } = props.depth?.depth ?? {};
+  const ofRegister = readBlock() === "" && !markets.isSmall && <small class="dim">up to a minute old</small>;
   const price = (value: string | undefined) => <Price value={value ?? ""} market={market} isNoneAtZero />;
   return (
     <section class="card head" aria-label={`Market ${of?.text ?? short(id)}`}>
@@ -114,10 +117,10 @@ function Head(props: { id: string; of: Named<Market> | undefined; live: Live }) 
           ["24 h high", price(day?.high)],
           ["24 h low", price(day?.low)],
           ["24 h volume", <Volume day={day} market={market} />],
-          ["Bid", price(market?.bestBidPrice)],
-          ["Offer", price(market?.bestOfferPrice)],
-          ["Mark price", price(market?.markPrice)],
-          ["Open interest", <Size value={market?.openInterest ?? ""} market={market} />],
+          ["Bid", price(buy[0]?.price)],
+          ["Offer", price(sell[0]?.price)],
+          ["Mark price", <>{price(market?.markPrice)} {ofRegister}</>],
+          ["Open interest", <><Size value={market?.openInterest ?? ""} market={market} /> {ofRegister}</>],
         ]}
       />
     </section>
