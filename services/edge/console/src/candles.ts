@@ -2,7 +2,7 @@
 // distance from one of them, which a float holds exactly; what is read off is the API's own text.
 import uPlot from "uplot";
 import type { Schemas } from "./api";
-import { grouped, scaled, time } from "./format";
+import { grouped, isOfThisYear, scaled, time } from "./format";
 import type { Scale } from "./parts";
 import { ink } from "./theme";
 
@@ -71,7 +71,7 @@ export class CandlePlot {
           price: { range: () => this.reach() },
         },
         axes: [
-          { ...axis, grid: { show: false }, space: 90, size: 28, values: (_, splits) => splits.map((x) => this.when(x)) },
+          { ...axis, grid: { show: false }, space: () => (this.hasYears() ? 120 : 90), size: 28, values: (_, splits) => splits.map((x) => this.when(x)) },
           {
             ...axis,
             grid,
@@ -129,7 +129,13 @@ export class CandlePlot {
 
   private when(x: number): string {
     const candle = Number.isInteger(x) ? this.candles.list[x - this.candles.first] : undefined;
-    return candle ? time(candle.start).slice(5, 16) : "";
+    return candle ? time(candle.start).slice(this.hasYears() ? 0 : 5, 16) : "";
+  }
+
+  /** Whether a candle on the screen is not of the current year. */
+  private hasYears(): boolean {
+    const visible = this.visible();
+    return [visible[0], visible.at(-1)].some((end) => end !== undefined && !isOfThisYear(end[0].start));
   }
 
   private visible(): [candle: Candle, x: number][] {

@@ -48,6 +48,11 @@ export function seconds(ns: string): string {
   return time(ns).slice(0, 19);
 }
 
+/** Whether a time is of the current year, which may be left out. */
+export function isOfThisYear(ns: string): boolean {
+  return time(ns).startsWith(`${new Date().toISOString().slice(0, 4)}-`);
+}
+
 /** Milliseconds since the Unix epoch, for drawing and for ages only. */
 export function milliseconds(ns: string): number {
   return Number(BigInt(ns) / 1_000_000n);

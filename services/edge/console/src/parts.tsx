@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { address, type Problem } from "./api";
-import { clock, grouped, local, nanoseconds, quoted, scaled, seconds, short, time, TIMES } from "./format";
+import { clock, grouped, isOfThisYear, local, nanoseconds, quoted, scaled, seconds, short, time, TIMES } from "./format";
 import { changeKey, hasKey, withKey } from "./key";
 import { useRaw } from "./raw";
 import { readBlock } from "./route";
@@ -137,15 +137,16 @@ export function Figure(props: { value: string; scale?: Scale }) {
   );
 }
 
-/** A time in UTC, without its year where `isShort`, of today the time of day alone; the title has the nanoseconds. */
+/** A time in UTC; the title has the nanoseconds. `isShort`: without the current year, of today the time of day alone. */
 export function Time(props: { ns: string; isShort?: boolean }) {
   if (props.ns === "0") return <span class="dim">not set</span>;
   const shown = seconds(props.ns);
+  const isThisYear = isOfThisYear(props.ns);
   const isToday = new Date().toISOString().startsWith(shown.slice(0, 10));
   return (
-    <time class="number" title={`${time(props.ns)} UTC, ${props.ns} ns`} data-value={props.ns}>
+    <time class={isThisYear ? "number" : "number other-year"} title={`${time(props.ns)} UTC, ${props.ns} ns`} data-value={props.ns}>
       {props.isShort ? (
-        isToday ? clock(props.ns) : shown.slice(5)
+        isToday ? clock(props.ns) : shown.slice(isThisYear ? 5 : 0)
       ) : (
         <>
           <span class="year">{shown.slice(0, 5)}</span>
