@@ -62,6 +62,8 @@ const live: Live = { isReached: true, times: [], storeHeights: [], lags: [], pac
 const listeners = new Set<() => void>();
 let timer = 0;
 let last: Now | undefined;
+/** The time of the newest block that this page knows; "0" before the first one. */
+let storedAt = "0";
 
 /** How many blocks the store is behind the node; nothing when one of the two is not known. */
 export function lag(now: Now | undefined): number | null {
@@ -71,10 +73,9 @@ export function lag(now: Now | undefined): number | null {
 }
 
 /** The time of the block shown, of the newest one, or else of this machine, in nanoseconds since the Unix epoch. */
-export function chainTime({ now, past }: Live): bigint {
+export function chainTime({ past }: Live): bigint {
   if (past !== undefined) return past;
-  const stored = now?.store?.timestamp ?? "0";
-  return stored === "0" ? BigInt(Date.now()) * 1_000_000n : BigInt(stored);
+  return storedAt === "0" ? BigInt(Date.now()) * 1_000_000n : BigInt(storedAt);
 }
 
 /** Looks less than this many seconds apart say little of the time of a block. */
@@ -126,6 +127,8 @@ function keep<T>(list: T[], value: T): void {
 
 function take(now: Now): void {
   live.now = now;
+  const stored = now.store?.timestamp ?? "0";
+  if (stored !== "0") storedAt = stored;
   // Another replica of the gateway may have looked earlier.
   if (last && BigInt(now.takenAt) <= BigInt(last.takenAt)) return;
   const seconds = last ? (milliseconds(now.takenAt) - milliseconds(last.takenAt)) / 1000 : 1;
