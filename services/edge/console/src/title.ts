@@ -2,10 +2,11 @@
 import { useEffect } from "preact/hooks";
 
 let view = "";
-let subject = "";
+/** What is shown, with the view that named it. */
+let subject = { name: "" };
 
 function show(): void {
-  document.title = [subject, view, "Tradewind"].filter((part) => part !== "").join(" · ");
+  document.title = [subject.name, view, "Tradewind"].filter((part) => part !== "").join(" · ");
 }
 
 /** Names the view. */
@@ -17,10 +18,13 @@ export function nameView(name: string): void {
 /** Names what the view shows, as long as it is shown, so that tabs of one view differ. */
 export function useSubject(name: string): void {
   useEffect(() => {
-    subject = name;
+    const own = { name };
+    subject = own;
     show();
     return () => {
-      subject = "";
+      // The next view may have named its subject already.
+      if (subject !== own) return;
+      subject = { name: "" };
       show();
     };
   }, [name]);
