@@ -1,13 +1,15 @@
 // Explore: the lists as tables that page by cursor, and what is found by its id.
 import { useEffect, useRef } from "preact/hooks";
 import { address, hasPast, target, useRead, type Query } from "../api";
-import { nanoseconds, quoted } from "../format";
+import { nanoseconds, quoted, short } from "../format";
 import { NameField } from "../named";
+import { labelOf } from "../names";
 import { Choice, Empty, Field, grpcLine, Lines, Notice, Paused, Select, TimeField, ViewLink, type Line } from "../parts";
 import { go, link, readBlock, useTyped, type Route } from "../route";
 import { useStill } from "../still";
 import { useWatch } from "../watch";
 import { pageOf, Table } from "../table";
+import { useSubject } from "../title";
 import { LISTS, type Filter, type List } from "./lists";
 import { OracleSpec, Order, Withdrawal } from "./single";
 
@@ -25,6 +27,8 @@ export function Explore(props: { route: Route }) {
   const kind = route.path[1] ?? LISTS[0]!.name;
   const list = LISTS.find((list) => list.name === kind);
   const id = route.path[2] ?? "";
+  const [, title = ""] = KINDS.find(([name]) => name === kind) ?? [];
+  useSubject(route.path[1] ? `${title} ${labelOf(short(id))}`.trim() : "");
   return (
     <>
       <Choice label="List" of={KINDS} value={kind} onChoose={(kind) => go(`explore/${kind}`)} />

@@ -6,6 +6,7 @@ import { age, bytes, counted, grouped, quoted, word } from "../format";
 import { secondsPerBlock } from "../live";
 import { Card, Choice, Empty, Facts, Id, Lines, Notice, Select, ViewLink } from "../parts";
 import { go, link, type Route } from "../route";
+import { useSubject } from "../title";
 import { Transfer } from "../transfer";
 import { HEAD, HEAD_MS, useWatch } from "../watch";
 import { Datasets } from "./datasets";
@@ -30,7 +31,8 @@ const RESTS_MS = 150;
 
 export function Export(props: { route: Route }) {
   const { route } = props;
-  const kind = KINDS.find(([kind]) => kind === route.path[1])?.[0] ?? "history";
+  const [kind, title] = KINDS.find(([kind]) => kind === route.path[1]) ?? KINDS[0];
+  useSubject(kind === "history" ? "" : title);
   return (
     <>
       <Choice label="What to export" of={KINDS} value={kind} onChoose={(kind) => go(kind === "history" ? "export" : `export/${kind}`)} />
