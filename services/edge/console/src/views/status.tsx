@@ -176,36 +176,38 @@ function ServiceTile(props: { service: Service; paces: Pace[]; times: number[] }
       />
       <details>
         <summary>{counted(requests, "request")} since the start</summary>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Operation</th>
-              <th scope="col" class="right">
-                Requests
-              </th>
-              <th scope="col" class="right">
-                Mean
-              </th>
-              <th scope="col" class="right">
-                Errors
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {busiest.map((operation) => (
-              <tr key={operation.name}>
-                <td>{operation.name}</td>
-                <td class="right number">{grouped(operation.requests)}</td>
-                <td class="right number">
-                  {operation.requests === "0"
-                    ? "–"
-                    : `${rough(Number(BigInt(operation.busyNs) / BigInt(operation.requests)) / 1e6)} ms`}
-                </td>
-                <td class="right number">{grouped(operation.errors)}</td>
+        <div class="scroll" role="region" aria-label={`Operations of ${service.name}, table`} tabIndex={0}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Operation</th>
+                <th scope="col" class="right">
+                  Requests
+                </th>
+                <th scope="col" class="right">
+                  Mean
+                </th>
+                <th scope="col" class="right">
+                  Errors
+                </th>
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {busiest.map((operation) => (
+                <tr key={operation.name}>
+                  <td>{operation.name}</td>
+                  <td class="right number">{grouped(operation.requests)}</td>
+                  <td class="right number">
+                    {operation.requests === "0"
+                      ? "–"
+                      : `${rough(Number(BigInt(operation.busyNs) / BigInt(operation.requests)) / 1e6)} ms`}
+                  </td>
+                  <td class="right number">{grouped(operation.errors)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
         {service.replicas.map((replica) => (
           <p class="dim" key={replica.id}>
             {replica.id}, version {replica.version}, since {replica.started.slice(0, 19).replace("T", " ")}
