@@ -16,9 +16,10 @@ const LEVELS = 12;
 
 export type Depth = Schemas["GetMarketDepthReply"];
 
-/** Watches the best levels of a market. */
-export function useDepth(id: string): Reading<Depth> {
-  return useWatch<Depth>(target(`api/v2/market/${encodeURIComponent(id)}/depth`, [["maxDepth", String(LEVELS)]]));
+/** Watches the best levels of a market; nothing while there is none. */
+export function useDepth(id: string | undefined): Reading<Depth> {
+  const path = id && `api/v2/market/${encodeURIComponent(id)}/depth`;
+  return useWatch<Depth>(path && target(path, [["maxDepth", String(LEVELS)]]));
 }
 
 export function Book(props: { id: string; market: Market | undefined; depth: Reading<Depth> }) {

@@ -45,8 +45,16 @@ export function OfMarket(props: { id: string; interval: string; live: Live }) {
   useSubject(name);
   const candleId = `trades_candle_${interval}_${id}`;
   const candles = target("api/v2/candle", [["candleId", candleId], ["pagination.first", String(PAGE)]]);
-  const depth = useDepth(id);
+  const isAbsent = markets.isRead && !markets.isCut && !found;
+  const depth = useDepth(isAbsent ? undefined : id);
   const mine = useMine();
+  if (isAbsent) {
+    return (
+      <Card title={name} aside={<a href={link("markets")}>All markets</a>}>
+        <Empty>This network has no such market{readBlock() && " at this block"}.</Empty>
+      </Card>
+    );
+  }
   const choose = (interval: string) => open(marketLink(id, interval));
   return (
     <>
