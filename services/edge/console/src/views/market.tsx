@@ -115,7 +115,6 @@ function Head(props: { id: string; of: Named<Market> | undefined; depth: Depth |
           <a href={link("explore/orders", { marketId: id })}>Orders</a>
           <a href={link("explore/positions", { marketId: id })}>Positions</a>
           <a href={link("explore/accounts", { market: id })}>Accounts</a>
-          <a href={link("explore/oracle-spec")}>Oracle specification</a>
         </p>
       )}
       <Facts
