@@ -41,6 +41,9 @@ export function Notice(props: { problem: Problem }) {
   );
 }
 
+/** Stands for a figure that is not read yet. */
+export const UNREAD = <span class="dim">…</span>;
+
 /** Says while newer rows wait, in a word where there is less room. */
 export function Paused(props: { isWaiting: boolean; isShort?: boolean }) {
   const { isWaiting, isShort } = props;

@@ -5,7 +5,7 @@ import { counted } from "../format";
 import { chainTime, type Live } from "../live";
 import { MarketName, Price } from "../named";
 import { markets, type Market, type Named } from "../names";
-import { Empty, Field, Foreign, Notice } from "../parts";
+import { Empty, Field, Foreign, Notice, UNREAD } from "../parts";
 import { marketLink, open, useTyped, type Route } from "../route";
 import { Change, Trend, Volume } from "../trend";
 import { OfMarket } from "./market";
@@ -132,13 +132,13 @@ function Overview(props: Row & { isActive: boolean }) {
         </small>
       </td>
       <td role="cell" class="right number" data-name="Last">
-        <Price value={isEnded ? "" : (day?.last ?? "")} market={market} />
+        {day || isEnded ? <Price value={isEnded ? "" : (day?.last ?? "")} market={market} /> : UNREAD}
       </td>
       <td role="cell" class="right" data-name="Change">
-        <Change day={isEnded ? undefined : day} />
+        {day || isEnded ? <Change day={isEnded ? undefined : day} /> : UNREAD}
       </td>
       <td role="cell" class="right number" data-name="Volume">
-        <Volume day={day} market={market} />
+        {day ? <Volume day={day} market={market} /> : UNREAD}
       </td>
       <td role="cell" class="right" data-name="Trend">
         {day && <Trend values={day.closes} />}
