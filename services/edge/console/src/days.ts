@@ -32,6 +32,7 @@ export interface Day {
   volume: string;
   /** About the traded value, in units of the quote currency. */
   turnover: number;
+  /** The first price of the 24 hours and the closing prices, for drawing. */
   closes: number[];
 }
 
@@ -156,6 +157,6 @@ export function dayOf(candles: Candle[], market: Market, now: bigint): Day {
     low,
     volume: volume.toString(),
     turnover,
-    closes: within.map((candle) => Number(candle.close)),
+    closes: within.flatMap(({ open, close }, row) => (row === 0 ? [open, close] : [close])).map(Number),
   };
 }

@@ -6,7 +6,7 @@ import { labelOf, type Market } from "./names";
 
 const [WIDTH, HEIGHT] = [120, 32];
 
-/** Closing prices as a line. The figures beside it say the same, so it is hidden from screen readers. */
+/** Prices as a line. The figures beside it say the same, so it is hidden from screen readers. */
 export function Trend(props: { values: number[] }) {
   const { values } = props;
   if (values.length < 2) return null;
