@@ -114,11 +114,12 @@ export function rough(value: number): string {
   return grouped(Math.round(value).toString());
 }
 
-/** A change as `+1.23 %`, or nothing when there is nothing to compare with. For the eye only: it is rounded. */
+/** A change as `+1.23 %`, without a sign if it is rounded to zero, or nothing when there is nothing to compare with. For the eye only: it is rounded. */
 export function change(from: string | undefined, to: string | undefined): string {
   if (!from || !to || BigInt(from) === 0n) return "–";
   const percent = (Number(BigInt(to) - BigInt(from)) / Number(BigInt(from))) * 100;
-  return `${percent < 0 ? "−" : "+"}${Math.abs(percent).toFixed(2)} %`;
+  const digits = Math.abs(percent).toFixed(2);
+  return `${Number(digits) === 0 ? "" : percent < 0 ? "−" : "+"}${digits} %`;
 }
 
 /** A large number rounded to three digits: `12.4M`. */

@@ -24,9 +24,9 @@ export function Trend(props: { values: number[] }) {
 /** The change of the price, coloured. */
 export function Change(props: { day: Day | undefined }) {
   const { first, last } = props.day ?? {};
-  const isMoved = first !== undefined && last !== undefined && first !== last;
-  const direction = isMoved ? (BigInt(last) > BigInt(first) ? "rise" : "fall") : "";
-  return <span class={`number ${direction}`}>{change(first, last)}</span>;
+  const shown = change(first, last);
+  const direction = shown.startsWith("+") ? "rise" : shown.startsWith("−") ? "fall" : "";
+  return <span class={`number ${direction}`}>{shown}</span>;
 }
 
 /** The volume, and about its value in the quote currency. */

@@ -59,6 +59,7 @@ test("ages, sizes, changes and names are short", () => {
   assert.deepEqual([3, 300, 7200, 400_000].map((s) => age(s * 1000)), ["3 s", "5 min", "2 h", "5 d"]);
   assert.deepEqual([999, 1500, 72_600].map(bytes), ["999 B", "1.50 kB", "72.6 kB"]);
   assert.deepEqual([change("200", "203"), change("200", "100"), change("0", "1")], ["+1.50 %", "−50.00 %", "–"]);
+  assert.deepEqual([change("100000", "99999"), change("7", "7")], ["0.00 %", "0.00 %"]);
   assert.equal(short("a1".repeat(32)), "a1a1a1a1…a1a1a1");
   assert.equal(short("VOTE"), "VOTE");
   assert.equal(word("ACCOUNT_TYPE_GLOBAL_REWARD", "ACCOUNT_TYPE_"), "Global reward");
