@@ -143,10 +143,11 @@ const LATE = 10;
 
 /** Height and lag at a glance, in every view, and whether what is shown is as new as it can be. */
 function Pulse() {
-  const { now } = useLive();
+  const { now, isReached } = useLive();
   const head = useWatch<Schemas["LastBlockHeightReply"]>(HEAD, HEAD_MS);
   const { state, said } = useCondition();
-  const late = lag(now);
+  // Otherwise it is that of a time that is over.
+  const late = isReached && (state === "live" || state === "behind") ? lag(now) : null;
   const height = higher(head.data?.height, now?.nodeHeight ?? now?.store?.height);
   const stored =
     late === null

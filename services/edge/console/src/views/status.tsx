@@ -68,7 +68,11 @@ function Height(props: { live: Live }) {
         {height === undefined ? "–" : grouped(height)}
       </p>
       <p class="dim">
-        {newest && newest.timestamp !== "0" ? `newest block ${time(newest.timestamp).slice(0, 19)}` : "no block yet"}
+        {!newest
+          ? "the state of the store is unknown"
+          : newest.timestamp === "0"
+            ? "no block yet"
+            : `newest block ${time(newest.timestamp).slice(0, 19)}`}
       </p>
       <Spark times={times} values={storeHeights} />
     </section>
