@@ -54,31 +54,46 @@ function History(props: { query: URLSearchParams }) {
         .sort((one, other) => (one.from < other.from ? -1 : 1)),
     [data],
   );
-  const table = tables?.find(([name]) => name === query.get("table"))?.[0] ?? USUAL;
+  const asked = query.get("table") ?? "";
+  const table = tables?.find(([name]) => name === asked)?.[0] ?? USUAL;
   const newest = segments.at(-1);
   const isChosen = query.has("from") || query.has("to");
   useEffect(() => {
     // What is looked at stays the same when another segment is sealed.
-    if (newest && tables && !isChosen) go("export", { table, from: newest.fromHeight, to: newest.toHeight }, true);
-  }, [newest, isChosen, tables, table]);
+    if (newest && tables && !isChosen) go("export", { table: asked || table, from: newest.fromHeight, to: newest.toHeight }, true);
+  }, [newest, isChosen, tables, table, asked]);
   const unread = (data ? undefined : problem) ?? (tables ? undefined : unlisted);
   if (unread) return <Notice problem={unread} />;
   if (!data || !tables) return <Empty>Loading…</Empty>;
   if (segments.length === 0) {
     return <Empty>No sealed history yet. The first segment is sealed when all of its blocks, 1000 by default, are stored.</Empty>;
   }
-  const at = (name: string, edge: "from" | "to", otherwise: number) => {
-    const found = segments.findIndex((segment) => segment[edge].toString() === query.get(name));
-    return found < 0 ? otherwise : found;
+  const given = (name: string) => query.get(name) ?? "";
+  // A file has whole segments.
+  const at = (name: string) => {
+    const height = /^\d{1,19}$/.test(given(name)) ? BigInt(given(name)) : -1n;
+    const found = segments.findIndex(({ from, to }) => from <= height && height <= to);
+    return found < 0 ? segments.length - 1 : found;
   };
-  const first = at("from", "from", segments.length - 1);
-  const last = Math.max(first, at("to", "to", segments.length - 1));
+  const first = at("from");
+  const last = Math.max(first, at("to"));
+  const isOther = (name: string, shown: string) => given(name) !== "" && given(name) !== shown;
+  const replaced = [
+    (isOther("from", segments[first]!.fromHeight) || isOther("to", segments[last]!.toHeight)) &&
+      "The blocks of the link are not those of whole sealed segments, so other blocks are shown.",
+    isOther("table", table) && "The table of the link does not exist, so another one is shown.",
+  ];
   const choose = (change: { first?: number; last?: number; table?: string }) => {
     const [one, other] = [change.first ?? first, change.last ?? last];
     const [from, to] = [segments[Math.min(one, other)]!, segments[Math.max(one, other)]!];
     go("export", { table: change.table ?? table, from: from.fromHeight, to: to.toHeight }, true);
   };
-  return <Chosen segments={segments} tables={tables} table={table} first={first} last={last} choose={choose} />;
+  return (
+    <>
+      {replaced.map((line) => line && <Empty key={line}>{line}</Empty>)}
+      <Chosen segments={segments} tables={tables} table={table} first={first} last={last} choose={choose} />
+    </>
+  );
 }
 
 /** A value and its label. */
