@@ -25,8 +25,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Pause between two polls otherwise.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A connection without an answer for this long is replaced.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// A server without an answer to a poll for this long is away: a busy one, or a paused machine, answers sooner.
+const RESPONSE_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// Time for a new connection, during most of which the server counts as away.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
