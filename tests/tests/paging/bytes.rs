@@ -1,7 +1,7 @@
 //! The size of answers in bytes (P5, 4.9): clients of gRPC accept messages of 4 MiB.
 
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::{Call, MeshClient, Rpc, assert_refused};
+use mesh_tests::{Call, MeshClient, Rpc, assert_problem, assert_refused};
 use serde_json::Value;
 
 /// A thousand proposals of a hundred approvers each: 6.66 MB of protobuf.
@@ -57,10 +57,14 @@ async fn a_page_is_cut_at_3_mib_in_either_direction() {
     }
 }
 
-/// Two hundred trades of 200 kB each: 40 MB in the database for a page of 3 MiB.
-const LONG_TRADES: &str = "INSERT INTO trades
+/// Two hundred trades of 200 kB each, 40 MB in the database for a page of 3 MiB, and as many live orders of a party.
+const LONG_ROWS: &str = "INSERT INTO trades
     SELECT time, 'tx', time, 0, n, 'market', 5, 7, 'b', 's', 1, repeat('x', 200000), 'so', 1
-    FROM generate_series(1, 200) AS n, LATERAL (SELECT to_timestamp(1687255200 + n) AS time) AS times";
+    FROM generate_series(1, 200) AS n, LATERAL (SELECT to_timestamp(1687255200 + n) AS time) AS times;
+    INSERT INTO orders_current
+    SELECT n::text, block_time, 'market', repeat('a', 64), 1, 5, 7, 7, 1, 1, 1, buy_order, NULL, 1, 0, NULL, NULL, NULL,
+        block_time, NULL, NULL, false, false, block_time, n, true
+    FROM (SELECT row_number() OVER () AS n, * FROM trades) AS numbered";
 
 /// The kilobytes of memory that a service has used at most.
 fn most_memory_kb(mesh: &Mesh, service: &str) -> u64 {
@@ -72,7 +76,7 @@ fn most_memory_kb(mesh: &Mesh, service: &str) -> u64 {
 #[tokio::test]
 async fn a_page_of_long_rows_reads_few_more_than_it_has() {
     let database = Database::fresh().await;
-    database.connect().await.batch_execute(LONG_TRADES).await.unwrap();
+    database.connect().await.batch_execute(LONG_ROWS).await.unwrap();
     let mesh = Mesh::start(&database).await;
     let mesh_client = MeshClient::new(&mesh);
     for (size, position, end, more) in
@@ -97,6 +101,8 @@ async fn a_page_of_long_rows_reads_few_more_than_it_has() {
         walked.dedup();
         assert_eq!(walked.len(), 200, "{size}");
     }
+    let portfolio = mesh_client.get(&format!("/api/v2/party/{}/portfolio", "a".repeat(64))).await;
+    assert_problem(&portfolio, 400, 9, 70_001);
     let most = most_memory_kb(&mesh, "query");
     assert!(most < 150_000, "a page of 40 MB in the database took {most} kB");
 }

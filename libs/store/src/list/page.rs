@@ -88,7 +88,8 @@ impl Store {
         Ok(rows.into_iter().flatten().collect())
     }
 
-    /// Reads the rows of several pages in one snapshot. They use the share of connections of the list `name`.
+    /// Reads the rows of several pages in one snapshot. They use the share of connections of the list `name`. A page with more than
+    /// 16 MiB has no row, and says that rows follow.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -101,23 +102,30 @@ impl Store {
         let parameters = pages.iter().map(|page| page.parameters.iter().map(|value| value as _).collect());
         let parameters: Vec<Vec<Parameter<'_>>> = parameters.collect();
         let queries = pages.iter().zip(&parameters);
-        let queries: Vec<_> =
-            queries.map(|(page, parameters)| Query { sql: page.sql, parameters, most_bytes: None }).collect();
+        let queries: Vec<_> = queries
+            .map(|(page, parameters)| Query { sql: page.sql, parameters, most_bytes: Some(MOST_BYTES) })
+            .collect();
         let pages = self.lists(name, &queries, past).await?;
-        pages.into_iter().map(|rows| PageRows::new(rows, past, None)).collect()
+        // A page of which not all rows were read has no row: the first ones may be missing.
+        let page = |rows: Vec<Row>| {
+            let limit = enough(&rows).map(|_| 0);
+            PageRows::new(rows, past, limit)
+        };
+        pages.into_iter().map(page).collect()
     }
 }
 
 /// How many rows of a page's statement fill an answer, when they have [`MOST_BYTES`]. The first one is the head.
 fn enough(rows: &[Row]) -> Option<usize> {
-    let sums = rows.iter().scan(0, |sum, row| {
-        *sum += row.raw_size_bytes();
-        Some(*sum)
+    if rows.iter().map(Row::raw_size_bytes).sum::<usize>() < MOST_BYTES {
+        return None;
+    }
+    let mut sum = 0;
+    let filled = rows.iter().position(|row| {
+        sum += row.raw_size_bytes();
+        sum >= ENOUGH_BYTES
     });
-    let sums: Vec<usize> = sums.collect();
-    let is_cut = sums.last().is_some_and(|sum| *sum >= MOST_BYTES);
-    let filled = sums.iter().position(|sum| *sum >= ENOUGH_BYTES);
-    filled.filter(|_| is_cut).map(|index| index.max(1))
+    filled.map(|index| index.max(1))
 }
 
 impl PageRows {

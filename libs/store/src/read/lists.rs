@@ -21,7 +21,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     time::{Instant, timeout, timeout_at},
 };
-use tokio_postgres::{Config, IsolationLevel, Row};
+use tokio_postgres::{Config, GenericClient, IsolationLevel, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
@@ -52,6 +52,27 @@ pub(crate) struct Query<'a> {
     pub(crate) parameters: &'a [Parameter<'a>],
     /// Bytes of rows after which no more are read; the row with the last of these bytes is the last one.
     pub(crate) most_bytes: Option<usize>,
+}
+
+impl Query<'_> {
+    /// Its rows, and whether some of them were not read.
+    async fn rows(
+        &self,
+        client: &impl GenericClient,
+        statement: &Statement,
+    ) -> Result<(Vec<Row>, bool), ReadError> {
+        let most = self.most_bytes.unwrap_or(usize::MAX);
+        let mut stream = pin!(client.query_raw(statement, self.parameters.iter().copied()).await?);
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        while let Some(row) = stream.try_next().await? {
+            bytes += row.raw_size_bytes();
+            rows.push(row);
+            if bytes >= most {
+                return Ok((rows, true));
+            }
+        }
+        Ok((rows, false))
+    }
 }
 
 /// The connections for lists. Cloning shares them.
@@ -231,19 +252,8 @@ impl Running {
         let connection = self.connection.as_mut().ok_or(ReadError::Away(None))?;
         if let [query] = queries {
             let statement = connection.prepare_cached(query.sql).await?;
-            let Some(most) = query.most_bytes else {
-                return Ok(vec![connection.query(&statement, query.parameters).await?]);
-            };
-            let mut stream = pin!(connection.query_raw(&statement, query.parameters.iter().copied()).await?);
-            let (mut rows, mut bytes) = (Vec::new(), 0);
-            while let Some(row) = stream.try_next().await? {
-                bytes += row.raw_size_bytes();
-                rows.push(row);
-                if bytes >= most {
-                    self.is_cut = true;
-                    break;
-                }
-            }
+            let (rows, is_cut) = query.rows(&***connection, &statement).await?;
+            self.is_cut = is_cut;
             return Ok(vec![rows]);
         }
         let snapshot = connection.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
@@ -251,10 +261,16 @@ impl Running {
         // Of several errors the first one is returned, which is why the later statements failed.
         let statements = try_join_all(queries.iter().map(|query| snapshot.prepare_cached(query.sql))).await?;
         let read = statements.iter().zip(queries);
-        let read = read.map(|(statement, query)| snapshot.query(statement, query.parameters));
-        let rows = try_join_all(read).await?;
-        snapshot.rollback().await?;
-        Ok(rows)
+        let read = read.map(|(statement, query)| query.rows(&*snapshot, statement));
+        let read = try_join_all(read).await?;
+        let is_cut = read.iter().any(|(_, is_cut)| *is_cut);
+        if is_cut {
+            drop(snapshot);
+        } else {
+            snapshot.rollback().await?;
+        }
+        self.is_cut = is_cut;
+        Ok(read.into_iter().map(|(rows, _)| rows).collect())
     }
 }
 

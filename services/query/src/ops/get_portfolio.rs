@@ -102,7 +102,7 @@ fn whole<R: PagedList>(store: &Store, window: &Window, rows: PageRows) -> Result
     let failed = |error: ReadError| error.problem(PORTFOLIO);
     let page = rows.page(R::LIST, window).map_err(failed)?;
     if page.has_next_page {
-        return Err(too_large(format!("{} has more than {MAX_ROWS} rows", R::NAME)));
+        return Err(too_large(format!("{} has more than {MAX_ROWS} rows or 16 MiB", R::NAME)));
     }
     let nodes = nodes::<R>(store, page.edges).map_err(failed)?;
     Ok(nodes.into_iter().map(|(node, _)| node).collect())
