@@ -1,7 +1,8 @@
 //! A block on its way: as it was fetched, as rows, and as what is stored.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc};
 
+use jiff::tz::TimeZone;
 use mesh_store::{
     TimeUs,
     append::{CopyText, NewBlock, RowFault, StoredHead, TIMED, Table},
@@ -16,12 +17,17 @@ pub const NO_TX_HASH: &str = "00000000000000000000000000000000000000000000000000
 /// Longest part of a time that cannot be stored that is shown, characters.
 const MAX_TIME: usize = 64;
 
+/// The years of times that can be stored.
+const YEARS: RangeInclusive<i16> = 1678..=2261;
+
 /// Reads the time of a block, RFC 3339, and cuts it to microseconds.
 ///
 /// # Errors
 /// It cannot be stored; the text begins with `time "…"`.
 pub fn read_time(text: &str) -> Result<TimeUs, String> {
-    let time = text.parse::<jiff::Timestamp>().map_err(|_| {
+    let time = text.parse::<jiff::Timestamp>().ok();
+    let time = time.filter(|time| YEARS.contains(&TimeZone::UTC.to_datetime(*time).year()));
+    let time = time.ok_or_else(|| {
         let shown: String = text.chars().take(MAX_TIME).collect();
         format!("time {shown:?} cannot be stored: it is not RFC 3339 of the years 1678 to 2261")
     })?;
