@@ -27,10 +27,10 @@ fn of_edges(reply: &Value, list: &str, member: &str) -> Vec<String> {
     edges.iter().map(text).collect()
 }
 
-/// Waits for a page that begins with this cursor.
+/// Waits for a page with these cursors.
 async fn until_page(page: &Page, cursors: &[String]) {
-    page.until_data("tr[data-cursor]", "cursor", &cursors[0]).await;
-    assert_eq!(self::cursors(page).await, cursors);
+    let cursors: Vec<Value> = cursors.iter().map(|cursor| json!(cursor)).collect();
+    page.until_all_data("tr[data-cursor]", "cursor", &cursors).await;
 }
 
 /// The views of lists: the API's path and list, the columns and their members.
@@ -75,6 +75,8 @@ async fn walk(console_mesh: &ConsoleMesh, page: &Page, view: &str, path: &str, l
     let line: String = page.eval("document.querySelector('.line code').textContent").await;
     assert!(line.contains(end) && line.starts_with("curl "), "{line}");
     page.press("Previous").await;
+    // It is the first page, which is live.
+    page.until("!location.hash.includes('before=')").await;
     until_page(page, &of_edges(&first, list, "cursor")).await;
     page.open(&link).await;
     until_page(page, &of_edges(&second, list, "cursor")).await;
