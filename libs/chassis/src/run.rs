@@ -244,7 +244,7 @@ fn run_configured(program: Program, configure: Configure) -> ExitCode {
 }
 
 /// Ends the runtime. The process ends with `code` when the runtime waits too long for an operation that blocks, such as
-/// writing to a pipe that nobody reads. Its last spans are then lost, and temporary files of that operation stay.
+/// writing to a full pipe. Its last spans are then lost, and temporary files of that operation stay.
 fn end_within(limit: Duration, code: u8, end: impl FnOnce()) {
     let (ended, wait) = mpsc::channel::<()>();
     thread::spawn(move || {

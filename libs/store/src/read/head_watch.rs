@@ -2,8 +2,8 @@
 //!
 //! One connection reads the row of `last_block` every [`POLL_INTERVAL`] ([`IDLE_POLL_INTERVAL`] when nothing
 //! else is read), and at once when the server notifies of a new block; notifications can be lost, so they
-//! only bring the next poll forward. A server that does not answer a poll within [`RESPONSE_TIMEOUT`] is away, as is one
-//! whose connection broke and that gives no other within [`RECONNECT_GRACE`].
+//! only bring the next poll forward. A server counts as unreachable when a poll has no answer within
+//! [`RESPONSE_TIMEOUT`], or when the connection broke and there is no other within [`RECONNECT_GRACE`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Pause between two polls otherwise.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A server without an answer to a poll for this long is away: a busy one, or a paused machine, answers sooner.
+/// Time for the answer to a poll before the server counts as unreachable: a busy one, or a paused machine, answers sooner.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// Time for a new connection, during most of which the server counts as away.
