@@ -27,15 +27,12 @@ use crate::{
     route::{
         limits::{self, LIMITS},
         page::Page,
-        routes::{RouteMatch, WATCH},
+        routes::{ALL_METHODS, RouteMatch, WATCH},
     },
     unread_body,
     watch::http::{READ, WatchRequest, wants_events},
     web_socket::handshake::{self, Upgrade},
 };
-
-/// The value of `Allow` in the response to `OPTIONS *` (RFC 9110, 9.3.7).
-const ALL_METHODS: &str = "GET, HEAD, POST, OPTIONS";
 
 /// A request that is being answered.
 pub(crate) struct HttpCall<'a> {
@@ -62,6 +59,7 @@ impl HttpCall<'_> {
         if let Some(kind) = GrpcKind::of_request(&head.method, &head.headers) {
             return Err(kind.refusal());
         }
+        // RFC 9110, 9.3.7.
         if head.method == Method::OPTIONS && head.uri.path() == "*" {
             return Ok(answer::preflight(ALL_METHODS, &head.headers, &state.config));
         }

@@ -14,31 +14,25 @@ use prometheus_client::{
 };
 use proto_msgs::{Contract, OperationInfo};
 
-use crate::{admission::NO_OPERATION, ask::backend::NO_MEMORY};
+use crate::{
+    admission::NO_OPERATION,
+    ask::backend::NO_MEMORY,
+    route::routes::{ALL_METHODS, READ_METHODS, methods},
+};
 
 /// The routes of the contract's operations, by their names.
 static ROUTES: LazyLock<HashMap<&'static str, Route>> = LazyLock::new(|| {
-    let route = |operation: &OperationInfo| {
-        let methods = match operation.method {
-            proto_msgs::Method::Get => READ_METHODS,
-            proto_msgs::Method::Post => SUBMIT_METHODS,
-        };
-        Route { template: operation.template(), methods }
-    };
+    let route =
+        |operation: &OperationInfo| Route { template: operation.template(), methods: methods(operation) };
     let operations = Contract::get().operations().iter();
     operations.map(|operation| (operation.name.as_str(), route(operation))).collect()
 });
 
-/// The methods of a read or a page.
-const READ_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS"];
-const SUBMIT_METHODS: &[&str] = &["POST", "OPTIONS"];
-/// The methods that any path serves.
-const ALL_METHODS: &[&str] = &["GET", "HEAD", "POST", "OPTIONS"];
-
 /// How an operation is called over HTTP.
 struct Route {
     template: String,
-    methods: &'static [&'static str],
+    /// The methods that it serves, as the value of `Allow`.
+    methods: &'static str,
 }
 
 /// The labels of a gauge that is absent until it has a value.
@@ -290,5 +284,5 @@ fn served_method(operation: &str, method: &Method) -> &'static str {
         None if operation == NO_OPERATION => ALL_METHODS,
         None => READ_METHODS,
     };
-    served.iter().find(|served| **served == method.as_str()).copied().unwrap_or("_OTHER")
+    served.split(", ").find(|served| *served == method.as_str()).unwrap_or("_OTHER")
 }

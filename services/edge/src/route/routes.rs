@@ -34,6 +34,20 @@ pub(crate) enum RouteMatch {
     Watch,
 }
 
+/// The methods of a read or a page, as the value of `Allow`.
+pub(crate) const READ_METHODS: &str = "GET, HEAD, OPTIONS";
+const SUBMIT_METHODS: &str = "POST, OPTIONS";
+/// The methods that any path serves.
+pub(crate) const ALL_METHODS: &str = "GET, HEAD, POST, OPTIONS";
+
+/// The methods of an operation, as the value of `Allow`.
+pub(crate) fn methods(operation: &OperationInfo) -> &'static str {
+    match operation.method {
+        Method::Get => READ_METHODS,
+        Method::Post => SUBMIT_METHODS,
+    }
+}
+
 /// The path of watches, and their name in metrics and logs.
 const WATCH_PATH: &str = "/watch";
 pub(crate) const WATCH: &str = "watch";
@@ -100,8 +114,8 @@ impl RouteMatch {
     /// The value of `Allow`.
     pub(crate) fn allow(&self) -> &'static str {
         match self {
-            Self::Operation(OperationInfo { method: Method::Post, .. }, _) => "POST, OPTIONS",
-            _ => "GET, HEAD, OPTIONS",
+            Self::Operation(operation, _) => methods(operation),
+            Self::Page(_) | Self::Status | Self::Watch => READ_METHODS,
         }
     }
 }
