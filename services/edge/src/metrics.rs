@@ -112,7 +112,7 @@ pub(crate) enum LimitKind {
     Watches,
 }
 
-/// Metrics of an operation for the fast path, without a lookup by labels.
+/// Metrics of a read for the fast path, without a lookup by labels.
 #[derive(Debug)]
 pub(crate) struct OperationMetrics {
     seconds: Histogram,
@@ -185,8 +185,8 @@ impl Metrics {
         metrics
     }
 
-    /// The metrics of an operation.
-    pub(crate) fn of_operation(&self, operation: &'static str) -> Arc<OperationMetrics> {
+    /// The metrics of a read.
+    pub(crate) fn of_read(&self, operation: &'static str) -> Arc<OperationMetrics> {
         let of = |status| self.labels(operation, "GET", status);
         Arc::new(OperationMetrics {
             seconds: self.seconds.get_or_create_owned(&of(200)),

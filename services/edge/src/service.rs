@@ -130,8 +130,10 @@ impl<S: WarpService> HttpService<S> {
         if let Some(ignored) = cached.question.ignored {
             handling::write_ignored(response.headers_mut(), ignored);
         }
-        let bytes = response.status().is_success().then(|| answer.bytes());
-        answer.metrics.observe_fast_path(bytes, started.elapsed());
+        if let Some(metrics) = &answer.metrics {
+            let bytes = response.status().is_success().then(|| answer.bytes());
+            metrics.observe_fast_path(bytes, started.elapsed());
+        }
         FastPath::Hit(response)
     }
 

@@ -22,6 +22,9 @@ const COUNT_GAUGES: [Metric; 3] =
 /// The labels of a request whose method its operation does not serve.
 const NOT_SERVED: &str = r#"operation="ListAccounts",http_request_method="_OTHER",http_route="/accounts",http_response_status_code="405",url_scheme="https""#;
 
+/// The labels of a read of a submission, which no client can send.
+const NOT_READ: &str = r#"operation="SubmitTransaction",http_request_method="GET""#;
+
 /// A metric family of a page: its type, and the union of its samples' labels.
 #[derive(Debug, Default)]
 struct Family {
@@ -116,6 +119,7 @@ async fn the_served_metrics_are_the_documented_ones() {
     for service in list::ALL_WORKLOADS {
         let process = if *service == "ingest" { &ingest } else { mesh.service(service) };
         let page = process.admin("/metrics").await;
+        assert!(!page.text().contains(NOT_READ), "{service} has an empty series");
         // The tool reads the older text form alone.
         let text = http_client().get(format!("{}/metrics", process.admin_url()));
         for complaint in complaints(Answer::to(text).await.text()).await.unwrap_or_default() {

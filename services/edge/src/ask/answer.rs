@@ -81,8 +81,8 @@ pub(crate) struct Answer {
     pub(crate) parts: Vec<Bytes>,
     /// When the service was called.
     pub(crate) asked_at: Instant,
-    /// Where answers of this operation are counted.
-    pub(crate) metrics: Arc<OperationMetrics>,
+    /// Where the fast path counts it; it never returns the answer to a submission.
+    pub(crate) metrics: Option<Arc<OperationMetrics>>,
     /// Where its bytes are counted.
     pub(crate) memory: AnswerMemory,
     /// The client for whom they are.
@@ -138,12 +138,7 @@ impl Answer {
     }
 
     /// The answer to a submission, of the relay's reply; the base of the answer to a read.
-    pub(crate) fn of_reply(
-        base_headers: &HeaderMap,
-        reply: Reply,
-        question: &Question,
-        metrics: Arc<OperationMetrics>,
-    ) -> Self {
+    pub(crate) fn of_reply(base_headers: &HeaderMap, reply: Reply, question: &Question) -> Self {
         let validity = match question.at_block {
             Some(_) if reply.is_final => Validity::Final,
             Some(_) => Validity::OfBlock,
@@ -178,7 +173,7 @@ impl Answer {
             headers,
             parts: reply.parts,
             asked_at: Instant::now(),
-            metrics,
+            metrics: None,
             memory: AnswerMemory::default(),
             client: 0,
         }
@@ -191,9 +186,9 @@ impl Answer {
         reply: Reply,
         question: &Question,
         asked_at: Instant,
-        metrics: Arc<OperationMetrics>,
+        metrics: Option<Arc<OperationMetrics>>,
     ) -> Self {
-        let mut answer = Self::of_reply(base_headers, reply, question, metrics);
+        let mut answer = Self::of_reply(base_headers, reply, question);
         let caching = match answer.validity {
             Validity::Final if question.names_chain => IMMUTABLE,
             Validity::Final => FINAL,
@@ -208,7 +203,7 @@ impl Answer {
         if answer.bytes() <= MAX_COPIED {
             answer.parts = vec![answer.parts.concat().into()];
         }
-        Self { asked_at, ..answer }
+        Self { asked_at, metrics, ..answer }
     }
 }
 
@@ -242,7 +237,6 @@ mod tests {
     use http::header::ACCEPT_ENCODING;
 
     use super::*;
-    use crate::metrics::Metrics;
 
     #[test]
     fn a_tag_depends_on_operation_request_and_content() {
@@ -272,14 +266,13 @@ mod tests {
             digest: Some(7),
             is_final,
         };
-        let metrics = Metrics::register(&mut mesh_telemetry::Registry::default(), "http").of_operation("A");
         Answer::of_read(
             &HeaderMap::new(),
             &caching_of_newest(shared_s),
             reply,
             question,
             Instant::now(),
-            metrics,
+            None,
         )
     }
 

@@ -16,7 +16,7 @@ use mesh_problem::{ABOVE_HEAD, Code, NOT_MAPPED, Problem};
 use mesh_telemetry::span;
 use prost_reflect::prost::Message;
 use proto_msgs::{
-    Contract, Operation, OperationInfo,
+    Contract, Method, Operation, OperationInfo,
     numbers::{submit_raw_transaction, submit_transaction},
     v2::{SubmitRawTransactionRequest, SubmitTransactionRequest},
 };
@@ -76,7 +76,8 @@ struct OperationHandle {
     /// Whether its replies carry a block height, as far as seen. Without one, equal calls are not shared:
     /// their answers could not be ordered by age.
     has_height: AtomicBool,
-    metrics: Arc<OperationMetrics>,
+    /// Of the fast path; `None` for a submission.
+    metrics: Option<Arc<OperationMetrics>>,
 }
 
 impl Backend {
@@ -95,7 +96,7 @@ impl Backend {
             if operation.has_rows() {
                 target.expect_long_replies();
             }
-            let metrics = metrics.of_operation(&operation.name);
+            let metrics = (operation.method == Method::Get).then(|| metrics.of_read(&operation.name));
             OperationHandle { target, has_height: AtomicBool::new(false), metrics }
         };
         let operations = Contract::get().operations().iter();
@@ -292,7 +293,7 @@ impl Backend {
                 false => memory.hold(client, reply.parts),
             };
             reply.parts = held.inspect_err(|_| _ = metrics_of_edge.shed(NO_MEMORY).inc())?;
-            let metrics = Arc::clone(&handle.metrics);
+            let metrics = handle.metrics.clone();
             let answer = Answer::of_read(&base_headers, &caching, reply, &question, asked_at, metrics);
             let answer = Arc::new(Answer { memory, client, ..answer });
             if question.at_block.is_some() && question.at_block != answer.height() {
@@ -328,7 +329,7 @@ impl Backend {
             Ok(_) = stopping.wait_for(|is_stopping| *is_stopping) => Err(Problem::deadline_exceeded(STOPPED)),
         };
         let reply = reply.map_err(|problem| with_hash(problem, question))?;
-        Ok(Answer::of_reply(&self.base_headers, reply, question, Arc::clone(&handle.metrics)))
+        Ok(Answer::of_reply(&self.base_headers, reply, question))
     }
 
     /// Counts the bytes of a request's body while they are received.

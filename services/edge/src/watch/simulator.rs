@@ -383,7 +383,7 @@ fn answer_of(template: &Answer, seen: Seen, asked_at: Instant) -> Answer {
         headers: http::HeaderMap::new(),
         parts: vec![seen.content.to_string().into()],
         asked_at,
-        metrics: std::sync::Arc::clone(&template.metrics),
+        metrics: None,
         memory: AnswerMemory::default(),
         client: 0,
     }
