@@ -118,17 +118,12 @@ impl Grpc {
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         let found = self.standard.get_key_value(service);
         let name = found.map_or(NO_OPERATION, |(name, _)| *name);
-        let served = match self.admit(name, found.map(|(_, service)| service), &client) {
-            Ok(served) => served,
+        let (served, permit) = match self.admit(name, found.map(|(_, service)| service), &client) {
+            Ok(admitted) => admitted,
             Err(problem) => {
                 self.metrics.called(name, problem.code.number(), Duration::ZERO);
                 return refused_unread(request, &problem, id).await;
             }
-        };
-        let Ok(permit) = self.streams.try_acquire([Owner::Client(client.id)]) else {
-            let reason = "too many streams of this service are open";
-            let problem = Problem::new(Code::ResourceExhausted, NOT_MAPPED, reason);
-            return refused_unread(request, &problem, id).await;
         };
         let started = std::time::Instant::now();
         let Ok(response) = timeout(FIRST_MESSAGE_WITHIN, served(request)).await else {
@@ -142,24 +137,28 @@ impl Grpc {
         response.map(|body| long_lived(body, self.health.shutdown_reported(), guards))
     }
 
-    /// The service of a call that may be answered.
+    /// The service of a call that may be answered, and the permit of its stream.
     ///
     /// # Errors
-    /// When the client's key is not in force, there is no such service, or the call is over the client's rate.
-    /// Unlike operations, standard services need no key where one is needed.
+    /// When the client's key is not in force, there is no such service, the call is over the client's rate, or
+    /// too many streams are open. Unlike operations, standard services need no key where one is needed.
     fn admit<'a>(
         &self,
         name: &str,
         found: Option<&'a StandardService>,
         client: &ClientContext,
-    ) -> Result<&'a StandardService, Problem> {
+    ) -> Result<(&'a StandardService, Permit<1>), Problem> {
         client.check_key()?;
         let service = found.ok_or_else(|| Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method"))?;
         // Health checks are exempt from the rate limit.
         if name != HEALTH {
             self.admission.check_rate(client)?;
         }
-        Ok(service)
+        let permit = self.streams.try_acquire([Owner::Client(client.id)]).map_err(|_| {
+            let reason = "too many streams of this service are open";
+            Problem::new(Code::ResourceExhausted, NOT_MAPPED, reason)
+        })?;
+        Ok((service, permit))
     }
 
     /// Reports that nothing serves any more, and ends the long-lived streams.
