@@ -1,6 +1,6 @@
 //! The gateway actor: answers every request, over HTTP and gRPC, and measures it.
 
-use std::{sync::Arc, time::Instant};
+use std::{sync::Arc, thread, time::Instant};
 
 use actix::{Actor, Context, Handler, Message};
 use http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_LENGTH};
@@ -117,7 +117,7 @@ impl GatewayState {
         let operation = matched.as_ref().map_or(NO_OPERATION, RouteMatch::name);
         let _active = ActiveGuard::begin(&self.metrics.active);
         let left = guard((), |()| {
-            let status = Code::Canceled.status().as_u16();
+            let status = code_of_dropped().status().as_u16();
             self.metrics.answered(operation, &head.method, status, None, started.elapsed());
         });
         let mut note = HandlingNote::default();
@@ -159,6 +159,12 @@ impl GatewayState {
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
         self.metrics.answered(operation, method, status.as_u16(), length, started.elapsed());
     }
+}
+
+/// The code that a request counts with if it is dropped before its answer: the client has left, or receives
+/// `Unavailable` because the handler has panicked.
+pub(crate) fn code_of_dropped() -> Code {
+    if thread::panicking() { Code::Unavailable } else { Code::Canceled }
 }
 
 /// Records the status of an answer in its span. The access log takes the trace from the answer.

@@ -27,7 +27,7 @@ use crate::{
         call_context::CallContext,
     },
     decode::{self, body},
-    gateway::{Gateway, GatewayState},
+    gateway::{Gateway, GatewayState, code_of_dropped},
     grpc::{
         download,
         protocol::{self, GRPC_ACCEPT_ENCODING, GRPC_ENCODING, IDENTITY, PREFIX_BYTES},
@@ -110,7 +110,7 @@ async fn answer(state: &GatewayState, mut call: GrpcCall) -> Response<Body> {
     let trace = Trace::of(&call.headers, &state.config.sampling);
     let span = trace.grpc_span(&call.method.path(), &call.id);
     let name = call.method.name();
-    let left = guard((), |()| state.metrics.called(name, Code::Canceled.number(), started.elapsed()));
+    let left = guard((), |()| state.metrics.called(name, code_of_dropped().number(), started.elapsed()));
     let answered = try_answer(state, &mut call, trace.unrecorded()).instrument(span.clone()).await;
     let code = answered.as_ref().map_or_else(|problem| problem.code.number(), |_| 0);
     if answered.is_err() {
