@@ -4,8 +4,6 @@
 //! connection's close is its end (RFC 9112, 6.3).
 
 use std::{
-    error::Error,
-    fmt,
     io::{self, IoSlice},
     thread,
 };
@@ -16,7 +14,6 @@ use http::{Response, Version, response::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use jiff::{Timestamp, fmt::rfc2822::DateTimePrinter};
-use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Marks an endless response, as an extension.
@@ -30,35 +27,6 @@ impl Endless {
         answer.extensions().get::<Self>().is_some() && !answer.body().is_end_stream()
     }
 }
-
-/// The error that a hyper service returns so that hyper releases the connection and the response is written
-/// without it.
-pub(super) struct WithoutHyper<A>(Mutex<Option<A>>);
-
-impl<A: Send + 'static> WithoutHyper<A> {
-    pub(super) fn new(answer: A) -> Self {
-        Self(Mutex::new(Some(answer)))
-    }
-
-    /// The response, if this error ended hyper's connection.
-    pub(super) fn take(error: &(dyn Error + 'static)) -> Option<A> {
-        error.downcast_ref::<hyper::Error>()?.source()?.downcast_ref::<Self>()?.0.lock().take()
-    }
-}
-
-impl<A> fmt::Debug for WithoutHyper<A> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("WithoutHyper")
-    }
-}
-
-impl<A> fmt::Display for WithoutHyper<A> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("the answer is written without hyper")
-    }
-}
-
-impl<A> Error for WithoutHyper<A> {}
 
 /// Greatest number of pieces of a response in one write.
 const MAX_PIECES: usize = 8;

@@ -1,6 +1,8 @@
-//! A socket that is lent to hyper and returned to its owner when hyper drops it.
+//! A socket that is lent to hyper and returned to its owner when hyper drops it; with it the answer that is written
+//! without hyper.
 
 use std::{
+    future::poll_fn,
     io,
     pin::Pin,
     sync::Arc,
@@ -10,11 +12,14 @@ use std::{
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::tls::Socket;
+use super::{exchange::Answer, tls::Socket};
 
 /// Receives the lent socket when hyper drops it.
-#[derive(Debug, Default)]
-pub(super) struct SocketOwner(Mutex<Option<Socket>>);
+#[derive(Default)]
+pub(super) struct SocketOwner {
+    socket: Mutex<Option<Socket>>,
+    answer: Mutex<Option<Box<Answer>>>,
+}
 
 impl SocketOwner {
     /// Lends a socket.
@@ -23,13 +28,23 @@ impl SocketOwner {
     }
 
     /// The socket, once it has been returned.
-    pub(super) fn take(&self) -> Option<Socket> {
-        self.0.lock().take()
+    pub(super) fn take_socket(&self) -> Option<Socket> {
+        self.socket.lock().take()
+    }
+
+    /// Ends hyper's connection with this answer, which is written without it.
+    pub(super) fn set_answer(&self, answer: Answer) {
+        *self.answer.lock() = Some(Box::new(answer));
+    }
+
+    /// Resolves to the answer that is written without hyper. Polled after hyper's connection, within whose polls it is
+    /// set: nothing else wakes the task.
+    pub(super) fn answer(&self) -> impl Future<Output = Box<Answer>> {
+        poll_fn(|_| self.answer.lock().take().map_or(Poll::Pending, Poll::Ready))
     }
 }
 
 /// A socket that is returned to its owner on drop.
-#[derive(Debug)]
 pub(super) struct LentSocket {
     /// Present until it is dropped.
     socket: Option<Socket>,
@@ -44,7 +59,7 @@ impl LentSocket {
 
 impl Drop for LentSocket {
     fn drop(&mut self) {
-        *self.owner.0.lock() = self.socket.take();
+        *self.owner.socket.lock() = self.socket.take();
     }
 }
 

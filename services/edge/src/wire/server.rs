@@ -1,11 +1,11 @@
 //! The HTTP server: accepts connections, serves their requests with hyper, and closes them in order at a
 //! shutdown.
 
-use std::{error::Error, future::Future, io, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, error::Error, io, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{
     FutureExt,
-    future::{Either as EitherFuture, ready},
+    future::{Either as EitherFuture, pending, ready},
 };
 use http::{Request, StatusCode, Version};
 use http_body_util::BodyExt;
@@ -37,7 +37,7 @@ use crate::{
     trace::RequestId,
     unread_body,
     wire::{
-        endless::{Endless, WithoutHyper, write_answer},
+        endless::{Endless, write_answer},
         exchange::{Answer, Exchange},
         hyper_settings::builder,
         lent_socket::SocketOwner,
@@ -203,61 +203,57 @@ impl<S: WarpService> Acceptor<S> {
         let stream = StrictHttp1::new(owner.lend(socket), Arc::clone(&state));
         let stream = TimeoutStream::new(stream, Arc::clone(&state), timeouts);
         let (acceptor, connection) = (Arc::clone(self), Arc::clone(&state));
-        let service = service_fn(move |request| acceptor.answer(request, peer, &connection));
+        let answers = Arc::clone(&owner);
+        let service = service_fn(move |request| acceptor.answer(request, peer, &connection, &answers));
         let acceptor = Arc::clone(self);
         tokio::spawn(async move {
             // Boxed once: an async function reserves space for each move of its arguments.
             let builder = if is_http2 { &acceptor.http2_builder } else { &acceptor.builder };
             let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
             let connection = Box::pin(connection);
-            if let Err(error) = serve_until_closed(connection, &state, open.phase.clone()).await {
-                acceptor.after_hyper(&*error, owner.take(), peer, state, timeouts, open);
+            let served = serve_until_closed(connection, &owner, &state, open.phase.clone()).await;
+            // hyper's connection has been dropped.
+            let Some(socket) = owner.take_socket() else { return };
+            match served {
+                Ok(None) => {}
+                Ok(Some(answer)) => acceptor.write_without_hyper(*answer, socket, state, timeouts, open),
+                Err(error) => {
+                    close_broken(&*error, socket, peer, &state, acceptor.parts.access_log.as_deref());
+                }
             }
         });
     }
 
-    /// Serves the rest of a connection that hyper has left: the response that is written without it, or none after an
-    /// error.
-    fn after_hyper(
+    /// Writes an answer without hyper, and serves the connection to its end.
+    fn write_without_hyper(
         &self,
-        error: &(dyn Error + Send + Sync + 'static),
-        socket: Option<Socket>,
-        peer: IpAddr,
+        answer: Answer,
+        socket: Socket,
         state: Arc<ConnectionState>,
         timeouts: Timeouts,
         open: OpenConnection,
     ) {
-        match (WithoutHyper::<Answer>::take(error), socket) {
-            (Some(answer), Some(socket)) if is_switch(&answer) => {
-                let gateway = self.parts.service.gateway().clone();
-                self.writer.spawn(async move {
-                    let socket = TimeoutStream::new(socket, Arc::clone(&state), timeouts);
-                    match switch(socket, answer, &state, gateway).await {
-                        // A task is as large as its largest state, and this one lasts for hours.
-                        Ok(session) => drop(tokio::spawn(async move {
-                            session.await;
-                            drop(open);
-                        })),
-                        Err(error) => tracing::debug!(%error, "a handshake broke"),
-                    }
-                });
-            }
-            (Some(answer), Some(socket)) => self.writer.spawn(async move {
+        if !is_switch(&answer) {
+            return self.writer.spawn(async move {
                 let socket = TimeoutStream::new(socket, state, timeouts);
                 if let Err(error) = write_answer(socket, answer).await {
                     tracing::debug!(%error, "an endless answer broke");
                 }
                 drop(open);
-            }),
-            (_, socket) => {
-                let is_cut = error.downcast_ref().is_some_and(hyper::Error::is_user);
-                if let (true, Some(Either::Left(socket))) = (is_cut && state.is_http10(), socket) {
-                    // Closed in order, the connection would make what was sent look like all of it.
-                    let _ = socket.set_zero_linger();
-                }
-                log_broken(error, peer, &state, self.parts.access_log.as_deref());
-            }
+            });
         }
+        let gateway = self.parts.service.gateway().clone();
+        self.writer.spawn(async move {
+            let socket = TimeoutStream::new(socket, Arc::clone(&state), timeouts);
+            match switch(socket, answer, &state, gateway).await {
+                // A task is as large as its largest state, and this one lasts for hours.
+                Ok(session) => drop(tokio::spawn(async move {
+                    session.await;
+                    drop(open);
+                })),
+                Err(error) => tracing::debug!(%error, "a handshake broke"),
+            }
+        });
     }
 
     fn open_connection(&self, permit: ConnectionPermit) -> OpenConnection {
@@ -293,7 +289,8 @@ impl<S: WarpService> Acceptor<S> {
         request: Request<Incoming>,
         peer: IpAddr,
         connection: &Arc<ConnectionState>,
-    ) -> impl Future<Output = Result<Answer, WithoutHyper<Answer>>> + Send + 'static + use<S> {
+        owner: &Arc<SocketOwner>,
+    ) -> impl Future<Output = Result<Answer, Infallible>> + Send + 'static + use<S> {
         let started = Instant::now();
         connection.set_http10(request.version() == Version::HTTP_10);
         let cached = self.parts.service.find_cached(&request, started);
@@ -320,7 +317,7 @@ impl<S: WarpService> Acceptor<S> {
         }
         let version = request.version();
         let answered = self.parts.service.call_warp(request, client, question);
-        let (phase, connection) = (self.phase.clone(), Arc::clone(connection));
+        let (phase, connection, owner) = (self.phase.clone(), Arc::clone(connection), Arc::clone(owner));
         let answering = async move {
             let Ok(response) = answered.await;
             let is_http1 = exchange.is_http1;
@@ -331,7 +328,8 @@ impl<S: WarpService> Acceptor<S> {
             // Bytes of an earlier response that hyper has not written would be lost.
             if is_http1 && (Endless::is(&answer) && !connection.is_blocked() || is_switch(&answer)) {
                 *answer.version_mut() = version;
-                return Err(WithoutHyper::new(answer));
+                owner.set_answer(answer);
+                return pending().await;
             }
             Ok(answer)
         };
@@ -341,13 +339,20 @@ impl<S: WarpService> Acceptor<S> {
     }
 }
 
-/// Logs why a connection broke; in the access log if hyper refused a head: the answer had neither id nor body.
-fn log_broken(
+/// Closes a connection that broke, and logs why; in the access log if hyper refused a head: the answer had
+/// neither id nor body.
+fn close_broken(
     error: &(dyn Error + Send + Sync + 'static),
+    socket: Socket,
     peer: IpAddr,
     state: &ConnectionState,
     access_log: Option<&AccessLog>,
 ) {
+    let is_cut = error.downcast_ref().is_some_and(hyper::Error::is_user);
+    if let (true, Either::Left(socket)) = (is_cut && state.is_http10(), socket) {
+        // Closed in order, the connection would make what was sent look like all of it.
+        let _ = socket.set_zero_linger();
+    }
     tracing::debug!(error = error.to_string(), "a connection broke");
     let (Some(access_log), Some(error)) = (access_log, error.downcast_ref::<hyper::Error>()) else { return };
     if !error.is_parse() {
@@ -364,25 +369,34 @@ fn log_broken(
     access_log.refused(peer, Some(status), nuid::next().as_str(), &because, 0);
 }
 
-/// Serves a connection to its end. At a shutdown an HTTP/2 client gets a GOAWAY at once and loses nothing. An
-/// idle HTTP/1 connection stays open as long as possible, since a request could already be in flight.
+/// Serves a connection to its end, or to an answer that is written without hyper. At a shutdown an HTTP/2 client
+/// gets a GOAWAY at once and loses nothing. An idle HTTP/1 connection stays open as long as possible, since a
+/// request could already be in flight.
 async fn serve_until_closed<C: GracefulConnection>(
     mut connection: Pin<Box<C>>,
+    owner: &SocketOwner,
     state: &ConnectionState,
     mut phase: watch::Receiver<ShutdownPhase>,
-) -> Result<(), C::Error> {
+) -> Result<Option<Box<Answer>>, C::Error> {
     let shutdown = async {
         reached(&mut phase, ShutdownPhase::Draining).await;
         if !state.is_http2() {
             reached(&mut phase, ShutdownPhase::Closing).await;
         }
     };
-    tokio::select! {
-        biased;
-        ended = connection.as_mut() => return ended,
-        () = shutdown => connection.as_mut().graceful_shutdown(),
+    tokio::pin!(shutdown);
+    let mut is_closing = false;
+    loop {
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => return ended.map(|()| None),
+            answer = owner.answer() => return Ok(Some(answer)),
+            () = &mut shutdown, if !is_closing => {
+                connection.as_mut().graceful_shutdown();
+                is_closing = true;
+            }
+        }
     }
-    connection.await
 }
 
 /// Whether a shutdown has begun: one atomic load, where `borrow` takes a lock.
