@@ -69,52 +69,48 @@ fn main() -> ExitCode {
 }
 
 async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
-    let mut config = setup.config;
+    let Setup { mut config, bus, registry } = setup;
     config.limits.connections = open_files::connections(config.limits.connections);
     let config = Arc::new(config);
-    let metrics = Metrics::register(&mut setup.registry.borrow_mut(), config.url_scheme());
+    let metrics = Metrics::register(&mut registry.borrow_mut(), config.url_scheme());
     let tls = config.tls.clone().map(|files| Tls::start(files, metrics.clone())).transpose()?;
     let listeners = listen::listeners(&config)?;
-    // Replicas that share a socket accept until this one is connected to the bus; without a bus it accepts
-    // after the timeout and answers 503.
-    let connecting = setup.bus.clone();
-    let ready = async move {
-        let _ = time::timeout(BUS_CONNECT_TIMEOUT, connecting.until_connected()).await;
-    };
     let heads = Arc::new(ChainHeads::default());
-    heads.follow(&setup.bus).await?;
+    heads.follow(&bus).await?;
     let cache = Arc::new(Cache::new(config.cache_bytes, Arc::clone(&heads)));
     cache::spawn_eviction(&cache);
-    setup.bus.register_metrics(&mut setup.registry.borrow_mut());
+    bus.register_metrics(&mut registry.borrow_mut());
     let (stop_waiting, stopping) = sync::watch::channel(false);
-    let (bus, base_headers) = (setup.bus.clone(), answer::base_headers(&config));
-    let (heads_of_backend, cache_of_backend) = (Arc::clone(&heads), Arc::clone(&cache));
-    let backend =
-        Backend::new(bus, heads_of_backend, cache_of_backend, &metrics, base_headers, &config, stopping);
-    let backend = Arc::new(backend);
+    let backend = Arc::new(Backend::new(
+        bus.clone(),
+        Arc::clone(&heads),
+        Arc::clone(&cache),
+        &metrics,
+        answer::base_headers(&config),
+        &config,
+        stopping,
+    ));
     let watches = Watches::new(Arc::clone(&backend), Arc::clone(&heads), &config, &metrics);
     let routes = Routes::of_contract(pages::all(&config));
     let access_log = match config.access_log {
         AccessLogMode::Off => None,
         mode => AccessLog::new(mode, LogQueue::start(metrics.log_dropped.clone())?, routes.clone()),
     };
-    let status = MeshStatus::new(setup.bus.clone(), Arc::clone(&heads));
-    let keys = follow_keys(&config, &setup.bus, &metrics).await?;
+    let keys = follow_keys(&config, &bus, &metrics).await?;
     let admission = Arc::new(Admission::new(&config, keys, routes.clone(), &metrics));
     let gateway = GatewayState {
         backend,
         watches: Arc::clone(&watches),
-        status,
+        status: MeshStatus::new(bus.clone(), Arc::clone(&heads)),
         routes,
         admission: Arc::clone(&admission),
         config: Arc::clone(&config),
         metrics: metrics.clone(),
     };
     let gateway = Gateway::new(gateway).start();
-    let grpc = Grpc::start(gateway.clone(), setup.bus, Arc::clone(&admission), metrics.clone()).await?;
-    let service = HttpService::new(gateway, cache, Arc::clone(&config));
+    let grpc = Grpc::start(gateway.clone(), bus.clone(), Arc::clone(&admission), metrics.clone()).await?;
     let parts = ServerParts {
-        service,
+        service: HttpService::new(gateway, cache, Arc::clone(&config)),
         grpc: Arc::clone(&grpc),
         admission: Arc::clone(&admission),
         limits: config.limits,
@@ -123,7 +119,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
         tls,
         is_anonymous_allowed: config.is_anonymous_allowed,
     };
-    let server = Server::start(listeners, parts, ready)?;
+    let server = Server::start(listeners, parts, until_connected(bus))?;
     let lag = config.lag;
     let is_ready = move || std::future::ready(lag.check(heads.node(), heads.store()));
     Ok(Service::new(is_ready, move |grace: Duration| async move {
@@ -137,6 +133,12 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
         server.drain(grace).await;
         admission.finish().await;
     }))
+}
+
+/// Resolves once the bus is connected or the timeout has passed; the edge then answers 503. Replicas that share a
+/// socket accept until this one does.
+async fn until_connected(bus: Bus) {
+    let _ = time::timeout(BUS_CONNECT_TIMEOUT, bus.until_connected()).await;
 }
 
 /// Follows the file of keys, if there is one.
