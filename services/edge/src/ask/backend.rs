@@ -211,25 +211,12 @@ impl Backend {
         question: &Arc<Question>,
         context: &CallContext,
     ) -> Result<Arc<Answer>, Problem> {
-        let handle = &self.operations[question.operation];
         let newest = self.heads.newest();
         let mut may_share = true;
         let mut calls_left = MAX_CALLS;
         while calls_left > 0 {
-            let shared = self.calls.find(question, Instant::now()).filter(|_| may_share);
-            let is_shared = shared.is_some();
-            let mut has_short_time = false;
-            let result = match shared {
-                Some((call, has_full_time)) => {
-                    has_short_time = !has_full_time;
-                    call.await
-                }
-                None if may_share && handle.has_height.load(Ordering::Relaxed) => {
-                    let call = self.call(handle, question, context);
-                    self.calls.start(question, context.has_full_time, call).await
-                }
-                None => self.call(handle, question, context).await,
-            };
+            let (result, joined) = self.call_or_join(question, context, may_share).await;
+            let (is_shared, has_short_time) = (joined.is_some(), joined == Some(false));
             match result {
                 Ok(answer)
                     if question.at_block.is_some()
@@ -261,6 +248,27 @@ impl Backend {
             calls_left -= 1;
         }
         Err(Problem::unavailable("the database that was read is behind"))
+    }
+
+    /// Joins an equal call, if that is allowed and there is one; otherwise calls the service. Also returns whether a
+    /// joined call has the operation's full time.
+    async fn call_or_join(
+        &self,
+        question: &Arc<Question>,
+        context: &CallContext,
+        may_share: bool,
+    ) -> (CallResult, Option<bool>) {
+        if may_share && let Some((call, has_full_time)) = self.calls.find(question, Instant::now()) {
+            return (call.await, Some(has_full_time));
+        }
+        let handle = &self.operations[question.operation];
+        let result = if may_share && handle.has_height.load(Ordering::Relaxed) {
+            let call = self.call(handle, question, context);
+            self.calls.start(question, context.has_full_time, call).await
+        } else {
+            self.call(handle, question, context).await
+        };
+        (result, None)
     }
 
     /// The last answer, while the store is unavailable.
