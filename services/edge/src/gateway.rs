@@ -7,7 +7,6 @@ use http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_LENGTH};
 use mesh_bus::CancelOnDrop;
 use mesh_problem::Code;
 use mesh_telemetry::span::SpanExt;
-use prometheus_client::metrics::gauge::Gauge;
 use scopeguard::{ScopeGuard, guard};
 use tracing::{Instrument, Span};
 use warp::reply::Response;
@@ -115,7 +114,8 @@ impl GatewayState {
         let scheme = self.config.url_scheme();
         let span = trace.http_span(&head.method, (scheme, path), &head.id, route);
         let operation = matched.as_ref().map_or(NO_OPERATION, RouteMatch::name);
-        let _active = ActiveGuard::begin(&self.metrics.active);
+        self.metrics.active.inc();
+        let _active = guard(&self.metrics.active, |active| _ = active.dec());
         let left = guard((), |()| {
             let status = code_of_dropped().status().as_u16();
             self.metrics.answered(operation, &head.method, status, None, started.elapsed());
@@ -176,21 +176,5 @@ fn record_in_trace(span: &Span, response: &mut Response) {
     span.record_attribute("http.response.status_code", i64::from(status.as_u16()));
     if status.is_server_error() {
         span.record_failure(status.as_str());
-    }
-}
-
-/// Counts a request whose answer has not begun.
-struct ActiveGuard<'a>(&'a Gauge);
-
-impl<'a> ActiveGuard<'a> {
-    fn begin(active: &'a Gauge) -> Self {
-        active.inc();
-        Self(active)
-    }
-}
-
-impl Drop for ActiveGuard<'_> {
-    fn drop(&mut self) {
-        self.0.dec();
     }
 }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use parking_lot::Mutex as BlockingMutex;
+use scopeguard::guard;
 use tokio::{
     sync::{Mutex, Semaphore, SemaphorePermit},
     time::{Instant, sleep_until},
@@ -85,12 +86,13 @@ impl LookQueue {
 
     /// Waits until a look may start, which ends when the place is dropped.
     pub(super) async fn place<'a>(&'a self, lane: &'a Lane) -> Place<'a> {
-        let waits = Waits::count(&self.waiting);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waits = guard(&self.waiting, |waiting| _ = waiting.fetch_sub(1, Ordering::Relaxed));
         // The semaphores are never closed.
         let in_lane = lane.0.acquire().await.ok();
         let mut turn = self.turn.lock().await;
         if turn.left == 0 {
-            if waits.number() <= MAX_SPREAD {
+            if self.waiting.load(Ordering::Relaxed) <= MAX_SPREAD {
                 sleep_until(turn.next_at).await;
             }
             *turn = Turn { next_at: Instant::now() + PAUSE, left: GROUP };
@@ -98,27 +100,6 @@ impl LookQueue {
         let place = self.places.acquire().await.ok();
         turn.left -= 1;
         Place { _place: place, _in_lane: in_lane }
-    }
-}
-
-/// Counts a waiting look.
-struct Waits<'a>(&'a AtomicUsize);
-
-impl<'a> Waits<'a> {
-    fn count(waiting: &'a AtomicUsize) -> Self {
-        waiting.fetch_add(1, Ordering::Relaxed);
-        Self(waiting)
-    }
-
-    /// Number of waiting looks, including this one.
-    fn number(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
