@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, thread, time::Instant};
 
-use actix::{Actor, Context, Handler, Message};
+use actix::{Actor, Context, Handler, MailboxError, Message};
 use http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_LENGTH};
 use mesh_bus::CancelOnDrop;
-use mesh_problem::Code;
+use mesh_problem::{Code, Problem};
 use mesh_telemetry::span::SpanExt;
 use scopeguard::{ScopeGuard, guard};
 use tracing::{Instrument, Span};
@@ -159,6 +159,11 @@ impl GatewayState {
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
         self.metrics.answered(operation, method, status.as_u16(), length, started.elapsed());
     }
+}
+
+/// The problem of a message that the gateway has not answered.
+pub(crate) fn unanswered(error: &MailboxError) -> Problem {
+    Problem::unavailable("the edge is stopping").caused_by(error.to_string())
 }
 
 /// The code that a request counts with if it is dropped before its answer: the client has left, or receives

@@ -11,7 +11,6 @@ use http::{
     header::{IF_MATCH, UPGRADE},
 };
 use hyper::body::{Body, Incoming};
-use mesh_problem::Problem;
 use mesh_telemetry::span;
 use tokio::time::Instant;
 use warp::{Filter, reply::Response};
@@ -24,7 +23,7 @@ use crate::{
     },
     config::Config,
     decode::{accept, preferences::PREFER},
-    gateway::{Gateway, HttpRequest, RequestHead},
+    gateway::{Gateway, HttpRequest, RequestHead, unanswered},
     respond::{answer, handling},
     trace::{RequestId, TRACEPARENT},
     watch::http::wants_events,
@@ -179,14 +178,8 @@ fn filter(
             let id = head.id.clone();
             let request = HttpRequest { head, body: Box::pin(body) };
             let answered: BoxFuture<'static, Response> = Box::pin(async move {
-                match gateway.send(request).await {
-                    Ok(response) => response,
-                    Err(error) => {
-                        let problem =
-                            Problem::unavailable("the edge is stopping").caused_by(error.to_string());
-                        answer::problem(&problem, &id, &config)
-                    }
-                }
+                let answered = gateway.send(request).await;
+                answered.unwrap_or_else(|error| answer::problem(&unanswered(&error), &id, &config))
             });
             answered
         },

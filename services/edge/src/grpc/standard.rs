@@ -21,7 +21,7 @@ use crate::{
         fair_semaphore::{FairSemaphore, Owner, Permit},
     },
     connection::LongLivedStream,
-    gateway::Gateway,
+    gateway::{Gateway, unanswered},
     grpc::{
         call::{GrpcCall, GrpcMethod},
         health::Health,
@@ -102,10 +102,7 @@ impl Grpc {
         };
         let Some(method) = method else { return self.answer_standard(request, client, id).await };
         let call = GrpcCall::new(method, request, client, id.clone());
-        self.gateway.send(call).await.unwrap_or_else(|error| {
-            let problem = Problem::unavailable("the edge is stopping").caused_by(error.to_string());
-            refused(&problem, id)
-        })
+        self.gateway.send(call).await.unwrap_or_else(|error| refused(&unanswered(&error), id))
     }
 
     /// Answers a call of a standard service, or of none.

@@ -16,7 +16,7 @@ use super::{frame::Id, handshake::Upgrade};
 use crate::{
     admission::{ClientContext, head::check_size},
     ask::call_context::CallContext,
-    gateway::{Gateway, GatewayState},
+    gateway::{Gateway, GatewayState, unanswered},
     route::routes::WATCH,
     watch::{
         event::Emission, event_stream::SIGN_INTERVAL, http::decode_target, registry::OpenStream,
@@ -105,10 +105,7 @@ impl Watch {
     /// A watch that is beginning.
     pub(super) fn begin(id: Id, gateway: &Addr<Gateway>, begin: BeginWatch) -> Self {
         let request = gateway.send(begin);
-        let begun = Box::pin(async move {
-            let stopping = || Problem::unavailable("the edge is stopping");
-            request.await.unwrap_or_else(|error| Err(stopping().caused_by(error.to_string())))
-        });
+        let begun = Box::pin(async move { request.await.unwrap_or_else(|error| Err(unanswered(&error))) });
         Self { id, state: State::Beginning(begun), sent_at: Instant::now() }
     }
 
