@@ -121,11 +121,6 @@ fn refuse_unknown(
 /// The first failure in the order of contract section 2.3, within it in the order of declaration. Unknown
 /// fields are ignored.
 pub(crate) fn from_grpc(operation: &'static OperationInfo, message: &[u8]) -> Result<Question, Problem> {
-    let message = check_message(operation, message)?;
-    Ok(question(operation, Encoding { format: Format::Protobuf, gzip: false }, &message))
-}
-
-fn check_message(operation: &OperationInfo, message: &[u8]) -> Result<DynamicMessage, Problem> {
     let mut message = DynamicMessage::decode(operation.request.clone(), message).map_err(|error| {
         let problem = Problem::invalid(MALFORMED, "the message is malformed");
         problem.with_inner(operation.request.full_name()).caused_by(error.to_string())
@@ -136,7 +131,7 @@ fn check_message(operation: &OperationInfo, message: &[u8]) -> Result<DynamicMes
         protobuf::check(&mut message)?;
     }
     check_required(&message)?;
-    Ok(message)
+    Ok(question(operation, Encoding { format: Format::Protobuf, gzip: false }, &message))
 }
 
 /// Refuses a message that lacks a required field (rule `missing` of the contract), in order of declaration.
