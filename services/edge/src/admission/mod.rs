@@ -25,7 +25,7 @@ use crate::{
         rate_limiter::{RateLimitStatus, RateLimiter},
     },
     client_address::{Address, ClientId, TrustedProxies},
-    config::{Config, RateLimit},
+    config::Config,
     connection::ConnectionState,
     grpc_kind::is_grpc,
     keys::{KeyInUse, KeyRefusal, Keys},
@@ -116,14 +116,13 @@ pub(crate) struct Admission {
 impl Admission {
     /// The limits of the configuration.
     pub(crate) fn new(config: &Config, keys: Option<Keys>, routes: Routes, metrics: &Metrics) -> Self {
-        let limiter = |rate: RateLimit| RateLimiter::new(rate.per_s, rate.burst);
         Self {
             proxies: config.proxies.clone(),
             keys,
             is_anonymous_allowed: config.is_anonymous_allowed,
             routes,
-            rate: config.rate.map(limiter),
-            handshakes: config.tls.as_ref().and(config.rate).map(limiter),
+            rate: config.rate.map(RateLimiter::new),
+            handshakes: config.tls.as_ref().and(config.rate).map(RateLimiter::new),
             connections: FairSemaphore::new(config.limits.connections),
             requests: FairSemaphore::new(config.limits.in_flight),
             downloads: ClientLimit::downloads(config.exports_per_address),

@@ -66,15 +66,14 @@ pub(crate) struct RateLimitStatus {
 }
 
 impl RateLimiter {
-    /// A limit of `per_s` requests a second, and `burst` at once.
-    pub(crate) fn new(per_s: NonZeroU32, burst: NonZeroU32) -> Self {
-        Self::with_clock(MonotonicClock, per_s, burst, SETS)
+    /// The limit of each address at this rate.
+    pub(crate) fn new(rate: RateLimit) -> Self {
+        Self::with_clock(MonotonicClock, rate, SETS)
     }
 }
 
 impl<C: Clock + Clone> RateLimiter<C> {
-    fn with_clock(clock: C, per_s: NonZeroU32, burst: NonZeroU32, sets: usize) -> Self {
-        let rate = RateLimit { per_s, burst };
+    fn with_clock(clock: C, rate: RateLimit, sets: usize) -> Self {
         let limiter = governor::RateLimiter::new(rate.quota(), ArrivalTable::new(sets), clock.clone());
         Self { limiter, clock, rate }
     }
@@ -231,7 +230,7 @@ mod tests {
     fn rate(per_s: u32, burst: u32, sets: usize) -> (RateLimiter<FakeRelativeClock>, FakeRelativeClock) {
         let clock = FakeRelativeClock::default();
         let [per_s, burst] = [per_s, burst].map(|number| NonZeroU32::new(number).unwrap());
-        (RateLimiter::with_clock(clock.clone(), per_s, burst, sets), clock)
+        (RateLimiter::with_clock(clock.clone(), RateLimit { per_s, burst }, sets), clock)
     }
 
     fn v4(number: u32) -> Address {
