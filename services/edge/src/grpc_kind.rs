@@ -43,11 +43,7 @@ impl GrpcKind {
             Self::OtherCodec => "gRPC is spoken with protobuf messages",
             Self::Web => "gRPC-Web is not spoken: use JSON over HTTP, or gRPC over HTTP/2",
         };
-        HttpError {
-            status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            problem: Problem::invalid(NOT_MAPPED, reason),
-            allow: None,
-        }
+        HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Problem::invalid(NOT_MAPPED, reason))
     }
 }
 

@@ -15,9 +15,16 @@ pub(crate) struct HttpError {
     pub(crate) allow: Option<&'static str>,
 }
 
+impl HttpError {
+    /// A problem with another status than that of its code.
+    pub(crate) fn new(status: StatusCode, problem: Problem) -> Self {
+        Self { status, problem, allow: None }
+    }
+}
+
 impl From<Problem> for HttpError {
     fn from(problem: Problem) -> Self {
-        Self { status: problem.code.status(), problem, allow: None }
+        Self::new(problem.code.status(), problem)
     }
 }
 
@@ -28,7 +35,7 @@ impl From<Problem> for HttpError {
 pub(crate) fn check_size(url: usize, headers: &HeaderMap, limits: &Limits) -> Result<(), HttpError> {
     let too_large = |status, what: &str, max: usize| {
         let problem = Problem::invalid(NOT_MAPPED, what).with_inner(format!("at most {max} bytes"));
-        Err(HttpError { status, problem, allow: None })
+        Err(HttpError::new(status, problem))
     };
     if url > limits.url_bytes {
         return too_large(StatusCode::URI_TOO_LONG, "the URL is too long", limits.url_bytes);

@@ -124,11 +124,8 @@ async fn read<E>(
             Ok(Some(Err(_))) => return Err(Problem::invalid(MALFORMED, "the body breaks off").into()),
             Ok(None) => return Ok(()),
             Err(_) => {
-                return Err(HttpError {
-                    status: StatusCode::REQUEST_TIMEOUT,
-                    problem: Problem::deadline_exceeded("the body did not come in time"),
-                    allow: None,
-                });
+                let problem = Problem::deadline_exceeded("the body did not come in time");
+                return Err(HttpError::new(StatusCode::REQUEST_TIMEOUT, problem));
             }
         }
     }
@@ -136,12 +133,8 @@ async fn read<E>(
 
 /// The refusal of a body of more than `max` bytes.
 pub(crate) fn too_large(max: usize) -> HttpError {
-    HttpError {
-        status: StatusCode::PAYLOAD_TOO_LARGE,
-        problem: Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the body is too large")
-            .with_inner(format!("at most {max} bytes")),
-        allow: None,
-    }
+    let problem = Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the body is too large");
+    HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, problem.with_inner(format!("at most {max} bytes")))
 }
 
 /// Reads on after the answer: closing a connection while its client still sends resets it, and the answer is

@@ -60,7 +60,7 @@ pub(crate) fn check_if_match(headers: &HeaderMap, etag: Option<&str>) -> Result<
     let reason = "`If-Match` does not match the current tag";
     let there = etag.map(|etag| format!("the tag is {etag}")).unwrap_or_default();
     let problem = Problem::new(Code::FailedPrecondition, NOT_MAPPED, reason).with_inner(there);
-    Err(HttpError { status: StatusCode::PRECONDITION_FAILED, problem, allow: None })
+    Err(HttpError::new(StatusCode::PRECONDITION_FAILED, problem))
 }
 
 /// The entity tags of a condition, which may have commas.

@@ -237,7 +237,7 @@ fn not_satisfiable(length: u64, is_pretty: bool) -> Response {
     let problem = Problem::invalid(NOT_MAPPED, "the file has no such bytes")
         .with_inner(format!("it has {length} bytes"));
     let status = StatusCode::RANGE_NOT_SATISFIABLE;
-    let mut response = answer::error(&HttpError { status, problem, allow: None }, is_pretty);
+    let mut response = answer::error(&HttpError::new(status, problem), is_pretty);
     response.headers_mut().insert(CONTENT_RANGE, text(format!("bytes */{length}")));
     response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
     response

@@ -97,7 +97,7 @@ fn other_version(is_pretty: bool) -> Response {
     let problem = Problem::invalid(NOT_MAPPED, "only version 13 of WebSocket is supported");
     let problem = problem.with_inner("Sec-WebSocket-Version: 13");
     let status = StatusCode::UPGRADE_REQUIRED;
-    let refusal = answer::error(&HttpError { status, problem, allow: None }, is_pretty);
+    let refusal = answer::error(&HttpError::new(status, problem), is_pretty);
     let mut response = switching(status, refusal);
     response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION));
     response
