@@ -1,7 +1,9 @@
 //! Long computations of a service.
 
-use mesh_problem::{NOT_MAPPED, Problem};
+use mesh_problem::Problem;
 use tokio::task::spawn_blocking;
+
+use crate::router::unfinished;
 
 /// Does work of a request: outside the thread of the actors when it is long, so that short requests do not wait
 /// for it.
@@ -15,8 +17,5 @@ pub async fn offload<T: Send + 'static>(
     if !is_long {
         return work();
     }
-    spawn_blocking(work).await.unwrap_or_else(|error| {
-        let problem = Problem::internal(NOT_MAPPED, "the service could not finish this request");
-        Err(problem.caused_by(error.to_string()))
-    })
+    spawn_blocking(work).await.unwrap_or_else(|error| Err(unfinished(&error)))
 }
