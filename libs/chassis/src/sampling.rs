@@ -4,9 +4,9 @@
 //! hundred is recorded, not each. And the sampled flag of clients is followed only so many times a second,
 //! because any client can set it on each request, and recording costs more than answering.
 
-use std::time::Instant;
+use std::num::NonZeroU32;
 
-use parking_lot::Mutex;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use crate::Env;
 
@@ -21,15 +21,17 @@ const DEFAULT_FLAGS_PER_S: u32 = 10;
 pub struct Sampler {
     follows_client: bool,
     share: f64,
-    sampled_flags: TokenBucket,
+    /// Limits how many sampled flags are followed; `None` = none.
+    sampled_flags: Option<DefaultDirectRateLimiter>,
 }
 
 impl Sampler {
     /// Reads `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` and `MESH_TRACE_WISHES_PER_S`.
     pub fn read(env: &mut Env) -> Self {
         let sampler = Self::of_own_traces(env);
-        let flags = TokenBucket::new(env.or("MESH_TRACE_WISHES_PER_S", DEFAULT_FLAGS_PER_S));
-        Self { sampled_flags: flags, ..sampler }
+        let per_s = NonZeroU32::new(env.or("MESH_TRACE_WISHES_PER_S", DEFAULT_FLAGS_PER_S));
+        let sampled_flags = per_s.map(|per_s| RateLimiter::direct(Quota::per_second(per_s)));
+        Self { sampled_flags, ..sampler }
     }
 
     /// Reads the same for traces that no client begins.
@@ -51,46 +53,21 @@ impl Sampler {
         if !(0.0..=1.0).contains(&share) {
             env.mistake("OTEL_TRACES_SAMPLER_ARG must be between 0 and 1");
         }
-        Self { follows_client, share, sampled_flags: TokenBucket::new(0) }
+        Self { follows_client, share, sampled_flags: None }
     }
 
     /// Whether a request is recorded. `client`: the client's sampled flag, if it sent one.
     pub fn should_sample(&self, client: Option<bool>) -> bool {
         match client.filter(|_| self.follows_client) {
             Some(false) => false,
-            Some(true) if self.sampled_flags.try_take(Instant::now()) => true,
+            Some(true) if self.sampled_flags.as_ref().is_some_and(|flags| flags.check().is_ok()) => true,
             _ => rand::random::<f64>() < self.share,
         }
     }
 }
 
-/// A token bucket of sampled flags to follow, with the capacity of one second.
-#[derive(Debug)]
-struct TokenBucket {
-    per_s: f64,
-    left: Mutex<(Instant, f64)>,
-}
-
-impl TokenBucket {
-    fn new(per_s: u32) -> Self {
-        let per_s = f64::from(per_s);
-        Self { per_s, left: Mutex::new((Instant::now(), per_s)) }
-    }
-
-    fn try_take(&self, now: Instant) -> bool {
-        let mut left = self.left.lock();
-        let tokens = left.1 + now.saturating_duration_since(left.0).as_secs_f64() * self.per_s;
-        let tokens = tokens.min(self.per_s);
-        let is_taken = tokens >= 1.0;
-        *left = (now.max(left.0), if is_taken { tokens - 1.0 } else { tokens });
-        is_taken
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn sampling(variables: &[(&str, &str)]) -> (Sampler, usize) {
@@ -132,16 +109,6 @@ mod tests {
         let (never, _) =
             sampling(&[("OTEL_TRACES_SAMPLER", "parentbased_always_off"), ("MESH_TRACE_WISHES_PER_S", "0")]);
         assert_eq!(recorded(&never, Some(true)), 0);
-    }
-
-    #[test]
-    fn tokens_come_back_with_time() {
-        let (sampled_flags, now) = (TokenBucket::new(2), Instant::now());
-        let granted = |at: Duration| sampled_flags.try_take(now + at);
-        let s = Duration::from_secs;
-        assert!(granted(s(1)) && granted(s(1)) && !granted(s(1)));
-        assert!(granted(s(2)) && granted(s(2)) && !granted(s(2)));
-        assert!(granted(s(100)) && granted(s(100)) && !granted(s(100)), "no more than a second's are saved");
     }
 
     #[test]
