@@ -73,7 +73,7 @@ pub(crate) struct GatewayState {
     pub(crate) backend: Arc<Backend>,
     pub(crate) watches: Arc<Watches>,
     pub(crate) status: MeshStatus,
-    pub(crate) routes: Routes,
+    pub(crate) routes: Arc<Routes>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) config: Arc<Config>,
     pub(crate) metrics: Metrics,

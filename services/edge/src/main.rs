@@ -94,21 +94,22 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let routes = Routes::of_contract(pages::all(&config));
     let access_log = match config.access_log {
         AccessLogMode::Off => None,
-        mode => AccessLog::new(mode, LogQueue::start(metrics.log_dropped.clone())?, routes.clone()),
+        mode => AccessLog::new(mode, LogQueue::start(metrics.log_dropped.clone())?, Arc::clone(&routes)),
     };
     let keys = follow_keys(&config, &bus, &metrics).await?;
-    let admission = Arc::new(Admission::new(&config, keys, routes.clone(), &metrics));
+    let admission = Arc::new(Admission::new(&config, keys, Arc::clone(&routes), &metrics));
     let gateway = GatewayState {
         backend,
         watches: Arc::clone(&watches),
         status: MeshStatus::new(bus.clone(), Arc::clone(&heads)),
-        routes,
+        routes: Arc::clone(&routes),
         admission: Arc::clone(&admission),
         config: Arc::clone(&config),
         metrics: metrics.clone(),
     };
     let gateway = Gateway::new(gateway).start();
-    let grpc = Grpc::start(gateway.clone(), bus.clone(), Arc::clone(&admission), metrics.clone()).await?;
+    let grpc =
+        Grpc::start(gateway.clone(), bus.clone(), routes, Arc::clone(&admission), metrics.clone()).await?;
     let parts = ServerParts {
         service: HttpService::new(gateway, cache, Arc::clone(&config)),
         grpc: Arc::clone(&grpc),

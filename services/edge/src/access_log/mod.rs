@@ -22,7 +22,7 @@ const MAX_PATH: usize = 256;
 pub(crate) struct AccessLog {
     is_all: bool,
     queue: LogQueue,
-    routes: Routes,
+    routes: Arc<Routes>,
 }
 
 /// A line of the log; unknown members are left out.
@@ -62,7 +62,7 @@ struct Line<'a> {
 
 impl AccessLog {
     /// The log of these routes; `None` when it is off.
-    pub(crate) fn new(mode: AccessLogMode, queue: LogQueue, routes: Routes) -> Option<Arc<Self>> {
+    pub(crate) fn new(mode: AccessLogMode, queue: LogQueue, routes: Arc<Routes>) -> Option<Arc<Self>> {
         let is_all = mode == AccessLogMode::All;
         (mode != AccessLogMode::Off).then(|| Arc::new(Self { is_all, queue, routes }))
     }

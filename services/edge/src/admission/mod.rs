@@ -103,7 +103,7 @@ pub(crate) struct Admission {
     /// `None` without a file of keys.
     keys: Option<Keys>,
     is_anonymous_allowed: bool,
-    routes: Routes,
+    routes: Arc<Routes>,
     rate: Option<RateLimiter>,
     /// With TLS, the rate of connections: a handshake costs more than most requests.
     handshakes: Option<RateLimiter>,
@@ -115,7 +115,7 @@ pub(crate) struct Admission {
 
 impl Admission {
     /// The limits of the configuration.
-    pub(crate) fn new(config: &Config, keys: Option<Keys>, routes: Routes, metrics: &Metrics) -> Self {
+    pub(crate) fn new(config: &Config, keys: Option<Keys>, routes: Arc<Routes>, metrics: &Metrics) -> Self {
         Self {
             proxies: config.proxies.clone(),
             keys,

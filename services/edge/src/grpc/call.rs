@@ -1,6 +1,6 @@
 //! A call of an operation, or of the watch of one: a message in, replies or a status out.
 
-use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Instant};
+use std::{convert::Infallible, sync::Arc, time::Instant};
 
 use actix::{Context, Handler, Message};
 use bytes::Bytes;
@@ -44,11 +44,11 @@ use crate::{
 };
 
 /// What is called.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum GrpcMethod {
     Operation(&'static OperationInfo),
-    /// The watch of one of these operations, by their paths.
-    Watch(Arc<HashMap<String, &'static OperationInfo>>),
+    /// The watch of an operation that the message names.
+    Watch,
 }
 
 impl GrpcMethod {
@@ -56,14 +56,14 @@ impl GrpcMethod {
     fn name(&self) -> &'static str {
         match self {
             Self::Operation(operation) => &operation.name,
-            Self::Watch(_) => watch::NAME,
+            Self::Watch => watch::NAME,
         }
     }
 
     fn path(&self) -> String {
         match self {
             Self::Operation(operation) => operation.rpc(),
-            Self::Watch(_) => watch::PATH.to_owned(),
+            Self::Watch => watch::PATH.to_owned(),
         }
     }
 }
@@ -190,10 +190,10 @@ async fn reply(
         let request_id = call.id.as_str().to_owned();
         CallContext::new(request_id, &call.client, traceparent, within).with_deadline(deadline)
     };
-    let operation = match &call.method {
-        GrpcMethod::Operation(operation) => *operation,
-        GrpcMethod::Watch(operations) => {
-            let read = watch::read(operations, &message)?;
+    let operation = match call.method {
+        GrpcMethod::Operation(operation) => operation,
+        GrpcMethod::Watch => {
+            let read = watch::read(&state.routes, &message)?;
             let (client, context) = (&call.client, context(limits.answer_time));
             let messages =
                 watch::messages(&state.watches, &read, client, &call.headers, deadline, &context).await?;

@@ -11,7 +11,6 @@ use hyper::body::{Body as _, Frame, Incoming};
 use mesh_bus::Bus;
 use mesh_chassis::Failure;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
-use proto_msgs::{Contract, OperationInfo};
 use tokio::time::timeout;
 use tonic::{Status, body::Body};
 
@@ -30,6 +29,7 @@ use crate::{
         status, watch,
     },
     metrics::Metrics,
+    route::routes::Routes,
     trace::{RequestId, X_REQUEST_ID},
     unread_body,
 };
@@ -49,7 +49,7 @@ type StandardService = Box<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Respo
 /// Answers every gRPC request.
 pub(crate) struct Grpc {
     gateway: Addr<Gateway>,
-    operations: Arc<HashMap<String, &'static OperationInfo>>,
+    routes: Arc<Routes>,
     standard: HashMap<&'static str, StandardService>,
     /// Permits for streams of the standard services.
     streams: Arc<FairSemaphore>,
@@ -66,6 +66,7 @@ impl Grpc {
     pub(crate) async fn start(
         gateway: Addr<Gateway>,
         bus: Bus,
+        routes: Arc<Routes>,
         admission: Arc<Admission>,
         metrics: Metrics,
     ) -> Result<Arc<Self>, Failure> {
@@ -83,10 +84,8 @@ impl Grpc {
             newest(request)
         });
         standard.extend([(REFLECTION, service(reflection)), (OLDER_REFLECTION, older)]);
-        let operations = Contract::get().operations().iter().map(|row| (row.rpc(), row));
-        let operations = Arc::new(operations.collect());
         let streams = FairSemaphore::new(MAX_STREAMS);
-        Ok(Arc::new(Self { gateway, operations, standard, streams, health, admission, metrics }))
+        Ok(Arc::new(Self { gateway, routes, standard, streams, health, admission, metrics }))
     }
 
     /// Answers a request.
@@ -96,9 +95,9 @@ impl Grpc {
         client: ClientContext,
     ) -> Response<Body> {
         let (path, id) = (request.uri().path(), RequestId::of(request.headers()));
-        let method = match self.operations.get(path) {
+        let method = match self.routes.rpc(path) {
             Some(operation) => Some(GrpcMethod::Operation(operation)),
-            None => (path == watch::PATH).then(|| GrpcMethod::Watch(Arc::clone(&self.operations))),
+            None => (path == watch::PATH).then_some(GrpcMethod::Watch),
         };
         let Some(method) = method else { return self.answer_standard(request, client, id).await };
         let call = GrpcCall::new(method, request, client, id.clone());

@@ -1,14 +1,14 @@
 //! `api.v2.Watch/Watch`: the states of a read as messages, by the rules of watching over HTTP (W9). A silent
 //! stream is kept open by HTTP/2's own pings.
 
-use std::{collections::HashMap, future, sync::Arc};
+use std::{future, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{Stream, future::BoxFuture, stream};
 use http::HeaderMap;
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::prost::Message;
-use proto_msgs::{OperationInfo, v2};
+use proto_msgs::v2;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     connection::{ConnectionState, LongLivedStream},
     decode,
     grpc::status,
+    route::routes::Routes,
     watch::{
         http::{WatchedRead, last_id},
         registry::{OpenStream, Watches},
@@ -35,16 +36,13 @@ pub(crate) const NAME: &str = "Watch";
 ///
 /// # Errors
 /// When there is no such read, or its request is malformed.
-pub(super) fn read(
-    operations: &HashMap<String, &'static OperationInfo>,
-    message: &[u8],
-) -> Result<WatchedRead, Problem> {
+pub(super) fn read(routes: &Routes, message: &[u8]) -> Result<WatchedRead, Problem> {
     let malformed = |reason: &str, inner: &str| Err(Problem::invalid(MALFORMED, reason).with_inner(inner));
     let Ok(v2::WatchRequest { method, request }) = v2::WatchRequest::decode(message) else {
         return malformed("the message is malformed", "api.v2.WatchRequest");
     };
     let path = format!("/{}", method.trim_start_matches('/'));
-    let Some(operation) = operations.get(&path).filter(|operation| operation.is_watchable()) else {
+    let Some(operation) = routes.rpc(&path).filter(|operation| operation.is_watchable()) else {
         return malformed("method must be a read, such as api.v2.Query/ListMarkets", &decode::quote(&method));
     };
     let request = request.unwrap_or_default();

@@ -11,13 +11,12 @@ use crate::{
 };
 
 /// All routes, fixed paths before patterns.
-#[derive(Clone)]
 pub(crate) struct Routes {
     operations: &'static [OperationInfo],
     /// Indexes of `operations`, those with fewer fields in their path first.
     order: Vec<usize>,
     /// Operations by their gRPC paths.
-    methods: Arc<HashMap<String, &'static str>>,
+    rpcs: HashMap<String, &'static OperationInfo>,
     pages: Pages,
 }
 
@@ -54,23 +53,28 @@ pub(crate) const WATCH: &str = "watch";
 
 impl Routes {
     /// The contract's operations, and these pages.
-    pub(crate) fn of_contract(pages: Pages) -> Self {
+    pub(crate) fn of_contract(pages: Pages) -> Arc<Self> {
         let operations = Contract::get().operations();
         let mut order: Vec<usize> = (0..operations.len()).collect();
         order.sort_by_key(|index| {
             operations[*index].path.iter().filter(|segment| matches!(segment, Segment::Field(_))).count()
         });
-        let methods = operations.iter().map(|operation| (operation.rpc(), operation.name.as_str()));
-        let methods = Arc::new(methods.chain([(watch::PATH.to_owned(), watch::NAME)]).collect());
-        Self { operations, order, methods, pages }
+        let rpcs = operations.iter().map(|operation| (operation.rpc(), operation)).collect();
+        Arc::new(Self { operations, order, rpcs, pages })
     }
 
     /// The name in logs of what a path leads to.
     pub(crate) fn operation_name(&self, path: &str, is_grpc: bool) -> Option<&'static str> {
         match is_grpc {
-            true => self.methods.get(path).copied().or_else(|| standard_service(path)),
+            true if path == watch::PATH => Some(watch::NAME),
+            true => self.rpc(path).map_or_else(|| standard_service(path), |rpc| Some(rpc.name.as_str())),
             false => self.find(path).as_ref().map(RouteMatch::name),
         }
+    }
+
+    /// The operation of a gRPC path.
+    pub(crate) fn rpc(&self, path: &str) -> Option<&'static OperationInfo> {
+        self.rpcs.get(path).copied()
     }
 
     /// The match of a path. Segments are compared percent-decoded.
