@@ -57,27 +57,30 @@ impl Framing {
     }
 
     /// The state that reads a field's value.
-    pub(crate) fn value_of(&mut self, field: Field) -> Result<State, Ambiguity> {
+    fn value_of(&mut self, field: Field) -> Result<State, Ambiguity> {
         if self.is_trailer && field != Field::Other {
             return Err(Ambiguity::Trailer);
         }
         match field {
-            Field::Other => return Ok(State::Value),
-            Field::Host if self.has_host => return Err(Ambiguity::Hosts),
-            Field::Length if self.has_length => return Err(Ambiguity::Lengths),
-            Field::Coding if self.has_coding || !self.is_11 => return Err(Ambiguity::Codings),
-            Field::Length if self.has_coding => return Err(Ambiguity::LengthAndCoding),
-            Field::Coding if self.has_length => return Err(Ambiguity::LengthAndCoding),
-            Field::Host => (self.has_host, self.host) = (true, Host::default()),
-            Field::Length => self.has_length = true,
-            Field::Coding => self.has_coding = true,
+            Field::Other => Ok(State::Value),
+            Field::Host if self.has_host => Err(Ambiguity::Hosts),
+            Field::Length if self.has_length => Err(Ambiguity::Lengths),
+            Field::Coding if self.has_coding || !self.is_11 => Err(Ambiguity::Codings),
+            Field::Length if self.has_coding => Err(Ambiguity::LengthAndCoding),
+            Field::Coding if self.has_length => Err(Ambiguity::LengthAndCoding),
+            Field::Host => {
+                (self.has_host, self.host) = (true, Host::default());
+                Ok(State::Host(ValuePart::Before))
+            }
+            Field::Length => {
+                self.has_length = true;
+                Ok(State::Length(ValuePart::Before))
+            }
+            Field::Coding => {
+                self.has_coding = true;
+                Ok(State::Coding(ValuePart::Before, 0))
+            }
         }
-        Ok(match field {
-            Field::Host => State::Host(ValuePart::Before),
-            Field::Length => State::Length(ValuePart::Before),
-            Field::Coding => State::Coding(ValuePart::Before, 0),
-            _ => State::Value,
-        })
     }
 
     /// Bytes of the value of `Host`, which may be empty (RFC 9112, 3.2).
