@@ -3,14 +3,14 @@
 
 use std::{net::IpAddr, sync::Arc, time::Instant};
 
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version, header::CONTENT_LENGTH};
+use http::{Method, Request, Response, StatusCode, Uri, Version, header::CONTENT_LENGTH};
 use hyper::body::{Body, Buf, Frame};
 use mesh_telemetry::TraceContext;
 
 use crate::{
     access_log::{AccessLog, Line},
     connection::InFlightRequest,
-    grpc::{self, protocol::GRPC_STATUS},
+    grpc::{self, protocol::status_code},
     grpc_kind::is_grpc,
     respond::notes::{ErrorNumbers, StreamFailure},
     trace::{self, RequestId, X_REQUEST_ID},
@@ -97,7 +97,7 @@ impl Record {
         self.status = Some(response.status());
         let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         self.is_watch = is_switch || self.uri.path() == grpc::watch::PATH || event_stream::is_in(headers);
-        self.grpc_status = grpc_status(headers);
+        self.grpc_status = status_code(headers);
         if let Some(id) = headers.get(X_REQUEST_ID) {
             self.id = RequestId::of_answer(id.clone());
         }
@@ -139,7 +139,7 @@ impl Record {
             Some(Err(_)) => self.ended = Ended::Broken,
             Some(Ok(frame)) => {
                 self.bytes += frame.data_ref().map_or(0, |data| data.remaining() as u64);
-                if let Some(code) = frame.trailers_ref().and_then(grpc_status) {
+                if let Some(code) = frame.trailers_ref().and_then(status_code) {
                     self.grpc_status = Some(code);
                     self.ended = if code == 0 { Ended::Whole } else { Ended::Broken };
                     return;
@@ -204,8 +204,4 @@ impl Drop for Record {
 fn known_method(method: &Method) -> &'static str {
     let known = ["GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH", "CONNECT", "TRACE"];
     known.into_iter().find(|known| *known == method.as_str()).unwrap_or("_OTHER")
-}
-
-fn grpc_status(headers: &HeaderMap) -> Option<u8> {
-    headers.get(GRPC_STATUS)?.to_str().ok()?.parse().ok()
 }

@@ -11,7 +11,7 @@ use tonic::Status;
 
 use crate::decode::{body::too_large, quote};
 
-pub(crate) const GRPC_STATUS: &str = "grpc-status";
+const GRPC_STATUS: &str = "grpc-status";
 pub(super) const GRPC_ENCODING: &str = "grpc-encoding";
 pub(super) const GRPC_ACCEPT_ENCODING: &str = "grpc-accept-encoding";
 /// The only encoding of messages.
@@ -87,6 +87,11 @@ pub(super) fn message(parts: &[Bytes]) -> Vec<Frame<Bytes>> {
         frames.extend(parts.iter().cloned().map(Frame::data));
     }
     frames
+}
+
+/// The code of a status in headers or trailers, if they have one.
+pub(crate) fn status_code(headers: &HeaderMap) -> Option<u8> {
+    headers.get(GRPC_STATUS)?.to_str().ok()?.parse().ok()
 }
 
 /// The frame of a status, the last one of a body.

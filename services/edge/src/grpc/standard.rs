@@ -3,16 +3,15 @@
 use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
 
 use actix::Addr;
-use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use http_body_util::{BodyExt, BodyStream, StreamBody};
-use hyper::body::{Body as _, Frame, Incoming};
+use hyper::body::{Body as _, Incoming};
 use mesh_bus::Bus;
 use mesh_chassis::Failure;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use tokio::time::timeout;
-use tonic::{Status, body::Body};
+use tonic::body::Body;
 
 use crate::{
     admission::{
@@ -24,7 +23,7 @@ use crate::{
     grpc::{
         call::{GrpcCall, GrpcMethod},
         health::Health,
-        protocol::{GRPC_STATUS, HEALTH, OLDER_REFLECTION, REFLECTION},
+        protocol::{self, HEALTH, OLDER_REFLECTION, REFLECTION},
         reflection::Reflection,
         status, watch,
     },
@@ -127,8 +126,8 @@ impl Grpc {
             self.metrics.called(name, problem.code.number(), started.elapsed());
             return refused(&problem, id);
         };
-        let code = response.headers().get(GRPC_STATUS).and_then(|code| code.to_str().ok()?.parse().ok());
-        self.metrics.called(name, code.unwrap_or(0), started.elapsed());
+        let code = protocol::status_code(response.headers()).unwrap_or(0);
+        self.metrics.called(name, code, started.elapsed());
         let guards = (permit, client.connection.mark_long_lived());
         response.map(|body| long_lived(body, self.health.shutdown_reported(), guards))
     }
@@ -175,17 +174,13 @@ fn long_lived(body: Body, shutdown: BoxFuture<'static, ()>, guards: (Permit<1>, 
         tokio::select! {
             biased;
             frame = frames.next() => Some((frame?, Some((frames, shutdown, guards)))),
-            () = &mut shutdown => Some((stopping(), None)),
+            () = &mut shutdown => {
+                let status = status::status(&Problem::unavailable("the edge is stopping"));
+                Some((Ok(protocol::trailers(&status)), None))
+            }
         }
     });
     Body::new(StreamBody::new(frames))
-}
-
-/// The last frame of a stream that ends because the edge stops.
-fn stopping() -> Result<Frame<Bytes>, Status> {
-    let mut trailers = HeaderMap::new();
-    status::status(&Problem::unavailable("the edge is stopping")).add_header(&mut trailers)?;
-    Ok(Frame::trailers(trailers))
 }
 
 /// Refuses a request whose body was not read.
@@ -219,7 +214,10 @@ where
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use hyper::body::Frame;
     use tokio::sync::oneshot;
+    use tonic::Status;
 
     use super::*;
     use crate::connection::ConnectionState;

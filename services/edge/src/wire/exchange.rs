@@ -6,6 +6,7 @@ use http::{
     header::{CACHE_CONTROL, CONNECTION},
 };
 use http_body_util::Either as EitherBody;
+use mesh_problem::Code;
 use warp::reply::Response;
 
 use crate::{
@@ -13,14 +14,11 @@ use crate::{
     admission::rate_limiter::RateLimitStatus,
     ask::answer::without_shared_caching,
     connection::InFlightRequest,
-    grpc::protocol::GRPC_STATUS,
+    grpc::protocol::status_code,
     keys::KeyInUse,
     trace::{RequestId, X_REQUEST_ID},
     wire::tracked_body::TrackedBody,
 };
-
-/// The gRPC status of a call that was over a limit.
-const RESOURCE_EXHAUSTED: &str = "8";
 
 /// `Cache-Control` of every error.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -71,8 +69,8 @@ impl Exchange {
 
     /// Finishes a response of gRPC.
     pub(super) fn finish_grpc(self, mut response: http::Response<tonic::body::Body>) -> Answer {
-        let verdict = match response.headers().get(GRPC_STATUS) {
-            Some(status) => Verdict { is_error: true, is_limited: status == RESOURCE_EXHAUSTED },
+        let verdict = match status_code(response.headers()) {
+            Some(code) => Verdict { is_error: true, is_limited: code == Code::ResourceExhausted.number() },
             None => Verdict::of_status(response.status()),
         };
         self.write_rate(&mut response, verdict);
