@@ -1,7 +1,7 @@
 //! `api.v2.Watch/Watch`: the states of a read as messages, by the rules of watching over HTTP (W9). A silent
 //! stream is kept open by HTTP/2's own pings.
 
-use std::{future, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{Stream, future::BoxFuture, stream};
@@ -101,12 +101,6 @@ impl Messages {
             connection.until_writable().await;
             watcher.next().await
         };
-        let late = async {
-            match *deadline {
-                Some(deadline) => sleep_until(deadline).await,
-                None => future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             reason = ending => Err(reason),
@@ -114,7 +108,9 @@ impl Messages {
                 Some(emission) => Ok(emission.bytes(None)),
                 None => Err(Problem::unavailable("the store was reset to an older block")),
             },
-            () = late => Err(Problem::deadline_exceeded("the time of the call is over")),
+            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                Err(Problem::deadline_exceeded("the time of the call is over"))
+            }
         }
     }
 }

@@ -226,20 +226,17 @@ impl ClientKey {
     /// Resolves when the key is no longer in force.
     async fn ended(&self) {
         let expired = async {
-            match self.entry.expires {
-                Some(expires) => {
-                    while !self.has_expired() {
-                        let left = Timestamp::now().duration_until(expires);
-                        let left = Duration::try_from(left).unwrap_or_default();
-                        tokio::time::sleep(left.min(CLOCK_CHECK)).await;
-                    }
-                }
-                None => std::future::pending().await,
+            while let Some(expires) = self.entry.expires
+                && !self.has_expired()
+            {
+                let left = Timestamp::now().duration_until(expires);
+                let left = Duration::try_from(left).unwrap_or_default();
+                tokio::time::sleep(left.min(CLOCK_CHECK)).await;
             }
         };
         tokio::select! {
             () = self.removed.cancelled() => {}
-            () = expired => {}
+            () = expired, if self.entry.expires.is_some() => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A watcher of one live query: waits for the client's next event.
 
-use std::{future::pending, sync::Arc};
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
@@ -55,25 +55,19 @@ impl Watcher {
                 let latest = query.latest();
                 (progress.next(&latest, query.head()), latest.number())
             };
-            let looked = match next {
+            let is_held = match next {
                 Next::Send(emission, skipped) => {
                     query.count_event(skipped);
                     return Some(emission);
                 }
                 Next::End => return None,
                 Next::Nothing | Next::Hold if first.is_some() => return first,
-                Next::Nothing => None,
-                Next::Hold => Some(looked),
-            };
-            let looked = async {
-                match looked {
-                    Some(looked) => looked.await,
-                    None => pending().await,
-                }
+                Next::Nothing => false,
+                Next::Hold => true,
             };
             tokio::select! {
                 () = subscription.changed(number) => {}
-                () = looked => {}
+                () = looked, if is_held => {}
             }
         }
     }
