@@ -28,6 +28,7 @@ use crate::{
         head::has_valid_host,
         rejection::{Rejector, SpareFile},
     },
+    ask::cache::HttpQuestion,
     config::{Limits, STALL_TIMEOUT},
     connection::ConnectionState,
     grpc::standard::Grpc,
@@ -127,6 +128,13 @@ impl Server {
     }
 }
 
+/// A connection whose requests are answered.
+struct Connection {
+    peer: IpAddr,
+    state: Arc<ConnectionState>,
+    owner: Arc<SocketOwner>,
+}
+
 /// Counts an open connection, holds its permit, and keeps a shutdown waiting.
 struct OpenConnection {
     metrics: Metrics,
@@ -202,9 +210,9 @@ impl<S: WarpService> Acceptor<S> {
         let owner = Arc::new(SocketOwner::default());
         let stream = StrictHttp1::new(owner.lend(socket), Arc::clone(&state));
         let stream = TimeoutStream::new(stream, Arc::clone(&state), timeouts);
-        let (acceptor, connection) = (Arc::clone(self), Arc::clone(&state));
-        let answers = Arc::clone(&owner);
-        let service = service_fn(move |request| acceptor.answer(request, peer, &connection, &answers));
+        let connection = Connection { peer, state: Arc::clone(&state), owner: Arc::clone(&owner) };
+        let acceptor = Arc::clone(self);
+        let service = service_fn(move |request| acceptor.answer(request, &connection));
         let acceptor = Arc::clone(self);
         tokio::spawn(async move {
             // Boxed once: an async function reserves space for each move of its arguments.
@@ -265,16 +273,15 @@ impl<S: WarpService> Acceptor<S> {
     fn begin(
         &self,
         request: &Request<Incoming>,
-        peer: IpAddr,
-        connection: &Arc<ConnectionState>,
+        connection: &Connection,
         client: &ClientContext,
     ) -> Exchange {
         let record = self.parts.access_log.as_ref().map(|log| {
-            let address = self.parts.admission.client_address(peer, request.headers());
+            let address = self.parts.admission.client_address(connection.peer, request.headers());
             log.begin(request, address, client.key.as_ref().map(|key| Arc::clone(key.key.name())))
         });
         Exchange {
-            request: connection.start_request(),
+            request: connection.state.start_request(),
             is_http1: request.version() < Version::HTTP_2,
             rate: client.rate,
             key: client.key.clone(),
@@ -287,16 +294,15 @@ impl<S: WarpService> Acceptor<S> {
     fn answer(
         &self,
         request: Request<Incoming>,
-        peer: IpAddr,
-        connection: &Arc<ConnectionState>,
-        owner: &Arc<SocketOwner>,
+        connection: &Connection,
     ) -> impl Future<Output = Result<Answer, Infallible>> + Send + 'static + use<S> {
         let started = Instant::now();
-        connection.set_http10(request.version() == Version::HTTP_10);
+        let Connection { peer, state, .. } = connection;
+        state.set_http10(request.version() == Version::HTTP_10);
         let cached = self.parts.service.find_cached(&request, started);
         let operation = cached.as_ref().map(|cached| cached.question.question.operation);
-        let client = self.parts.admission.identify(connection, peer, &request, operation);
-        let exchange = self.begin(&request, peer, connection, &client);
+        let client = self.parts.admission.identify(state, *peer, &request, operation);
+        let exchange = self.begin(&request, connection, &client);
         if !has_valid_host(&request) {
             let id = RequestId::of(request.headers());
             if !exchange.is_http1 {
@@ -315,27 +321,39 @@ impl<S: WarpService> Acceptor<S> {
             let answered = Arc::clone(&self.parts.grpc).answer(request, client);
             return EitherFuture::Right(async move { Ok(exchange.finish_grpc(answered.await)) }.boxed());
         }
+        // Boxed, since the future of the filter is large and would be moved with every answer of the fast
+        // path.
+        EitherFuture::Right(self.answer_by_warp(request, client, question, exchange, connection).boxed())
+    }
+
+    /// Answers a request by warp. An answer that is written without hyper is left with the owner of the socket.
+    fn answer_by_warp(
+        &self,
+        request: Request<Incoming>,
+        client: ClientContext,
+        question: Option<HttpQuestion>,
+        exchange: Exchange,
+        connection: &Connection,
+    ) -> impl Future<Output = Result<Answer, Infallible>> + Send + 'static + use<S> {
         let version = request.version();
         let answered = self.parts.service.call_warp(request, client, question);
-        let (phase, connection, owner) = (self.phase.clone(), Arc::clone(connection), Arc::clone(owner));
-        let answering = async move {
+        let (phase, state) = (self.phase.clone(), Arc::clone(&connection.state));
+        let owner = Arc::clone(&connection.owner);
+        async move {
             let Ok(response) = answered.await;
             let is_http1 = exchange.is_http1;
             if is_switch(&response) {
-                connection.until_writable().await;
+                state.until_writable().await;
             }
             let mut answer = exchange.finish(response, is_stopping(&phase));
             // Bytes of an earlier response that hyper has not written would be lost.
-            if is_http1 && (Endless::is(&answer) && !connection.is_blocked() || is_switch(&answer)) {
+            if is_http1 && (Endless::is(&answer) && !state.is_blocked() || is_switch(&answer)) {
                 *answer.version_mut() = version;
                 owner.set_answer(answer);
                 return pending().await;
             }
             Ok(answer)
-        };
-        // Boxed, since the future of the filter is large and would be moved with every answer of the fast
-        // path.
-        EitherFuture::Right(answering.boxed())
+        }
     }
 }
 
