@@ -22,7 +22,7 @@ impl TimeUs {
     }
 
     /// The earliest stored time that is not before this one.
-    pub fn at_or_after_ns(ns: i64) -> Self {
+    pub(crate) fn at_or_after_ns(ns: i64) -> Self {
         Self(ns.div_euclid(1000) + i64::from(ns.rem_euclid(1000) != 0))
     }
 

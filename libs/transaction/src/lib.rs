@@ -15,9 +15,9 @@ mod work;
 
 pub use candidate::{Candidate, Network, Proof};
 pub use encoding::{DecodeError, ParseHashError, TxHash, decode, encode};
-pub use refusal::{ACCEPTED, Refusal, SPAM, UNDECODABLE, VALIDATION_FAILED};
+pub use refusal::{ACCEPTED, Refusal, VALIDATION_FAILED};
 pub use rules::{OutOfRange, SpamRules};
 pub use search::{SearchControl, search};
 pub use signature::{ALGORITHM, Key, SignatureError, digest, verify};
 pub use spam::{Admission, Block, SpamFilter};
-pub use work::{MAX_BITS, Puzzle, leading_zero_bits};
+pub use work::{MAX_BITS, Puzzle};

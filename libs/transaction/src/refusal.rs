@@ -6,9 +6,9 @@ pub const ACCEPTED: u32 = 0;
 /// The code of a bad signature, and of a transaction that was taken before.
 pub const VALIDATION_FAILED: u32 = 51;
 /// The code of bytes that are no transaction.
-pub const UNDECODABLE: u32 = 60;
+pub(crate) const UNDECODABLE: u32 = 60;
 /// The code of the rules against spam: proof of work, its `tid`, quota.
-pub const SPAM: u32 = 89;
+pub(crate) const SPAM: u32 = 89;
 
 /// A transaction is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

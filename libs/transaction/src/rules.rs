@@ -79,8 +79,7 @@ impl SpamRules {
 
     /// The sum of bits that so many transactions of one party on one block need together: each further full
     /// quota takes one bit more.
-    #[must_use]
-    pub fn bits_needed(&self, transactions: u64) -> u64 {
+    pub(crate) fn bits_needed(&self, transactions: u64) -> u64 {
         let quota = u64::from(self.tx_per_block.max(1));
         let (full, rest) = (transactions / quota, transactions % quota);
         let steps = full.saturating_mul(full.saturating_sub(1)) / 2;

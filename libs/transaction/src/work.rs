@@ -29,8 +29,7 @@ impl Puzzle {
 }
 
 /// Counts the zero bits before the first one, 0 to 256: more than a byte can tell.
-#[must_use]
-pub fn leading_zero_bits(hash: &[u8; 32]) -> u32 {
+fn leading_zero_bits(hash: &[u8; 32]) -> u32 {
     match hash.iter().zip(0..).find(|(byte, _)| **byte != 0) {
         Some((byte, at)) => at * 8 + byte.leading_zeros(),
         None => MAX_BITS,
