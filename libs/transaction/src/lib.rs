@@ -15,7 +15,7 @@ mod work;
 
 pub use candidate::{Candidate, Network, Proof};
 pub use encoding::{DecodeError, ParseHashError, TxHash, decode, encode};
-pub use refusal::{ACCEPTED, Refusal, VALIDATION_FAILED};
+pub use refusal::{Refusal, VALIDATION_FAILED};
 pub use rules::{OutOfRange, SpamRules};
 pub use search::{SearchControl, search};
 pub use signature::{ALGORITHM, Key, SignatureError, digest, verify};

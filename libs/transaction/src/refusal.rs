@@ -1,8 +1,6 @@
 //! Why a node does not take a transaction: the code numbers of the network (contract 5.3) and a reason in
 //! words.
 
-/// The code of a transaction that is taken.
-pub const ACCEPTED: u32 = 0;
 /// The code of a bad signature, and of a transaction that was taken before.
 pub const VALIDATION_FAILED: u32 = 51;
 /// The code of bytes that are no transaction.
