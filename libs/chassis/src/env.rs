@@ -29,7 +29,7 @@ pub struct Env {
 
 impl Env {
     /// The environment of this process. An empty variable counts as absent.
-    pub fn of_process() -> Self {
+    pub(crate) fn of_process() -> Self {
         let mut variables = Vec::new();
         let mut mistakes = Vec::new();
         for (name, value) in std::env::vars_os() {
