@@ -12,7 +12,7 @@ use crate::{
         Announcement, EdgePresence, IngestHalt, KeyUsage, NodeStatus, RELAY_RESULTS, SegmentStatus,
         StoreStatus,
     },
-    subjects::{HEARTBEATS, PROBE, SERVICE_VERBS, WAKE},
+    subjects::{self, HEARTBEATS, PROBE, SERVICE_VERBS, WAKE},
 };
 
 /// The user of the edge.
@@ -109,7 +109,7 @@ fn edge(prefix: &str) -> User {
 }
 
 fn worker(prefix: &str, workload: &str) -> User {
-    let own = operations(workload).map(|operation| format!("{prefix}.{workload}.{operation}"));
+    let own = operations(workload).map(|operation| subjects::operation(prefix, workload, operation));
     // A draining replica sends markers to its own subscription.
     let mut publish: Vec<String> = own.clone().collect();
     publish.push(format!("{prefix}.{workload}.{PROBE}.*"));
@@ -120,15 +120,15 @@ fn worker(prefix: &str, workload: &str) -> User {
     publish.push(format!("{}.>", inbox_prefix(OPERATOR)));
     let mut subscribe: Vec<String> = own.map(|subject| format!("{subject} {workload}")).collect();
     subscribe.push(format!("{prefix}.{workload}.*.*"));
-    subscribe.push(format!("{prefix}.cancel.{workload}"));
-    subscribe.push(format!("{prefix}.events.{WAKE}"));
+    subscribe.push(subjects::cancel(prefix, workload));
+    subscribe.push(subjects::event(prefix, WAKE));
     subscribe.extend(service_subjects(workload));
     subscribe.extend(topics_of(prefix, workload));
     subscribe.push(format!("{}.>", inbox_prefix(workload)));
     if peer_operations(workload).next().is_some() {
         publish.extend(peer_operations(workload).map(|name| format!("{prefix}.{workload}.{name}.*")));
-        publish.push(format!("{prefix}.cancel.{workload}"));
-        publish.push(format!("{prefix}.events.{WAKE}"));
+        publish.push(subjects::cancel(prefix, workload));
+        publish.push(subjects::event(prefix, WAKE));
         publish.push(format!("{}.*.{workload}.>", inbox_prefix(workload)));
         subscribe.push(format!("{prefix}.events.{HEARTBEATS}.*"));
     }
@@ -168,27 +168,27 @@ fn service_subjects(name: &str) -> impl Iterator<Item = String> {
 /// Subjects for sending requests: operations of queue groups and of single replicas, probes, cancellations,
 /// and waking replicas.
 fn ask_subjects(prefix: &str) -> Vec<String> {
-    let mut subjects = Vec::new();
+    let mut all = Vec::new();
     for workload in workloads() {
         for operation in operations(workload) {
-            subjects.push(format!("{prefix}.{workload}.{operation}"));
-            subjects.push(format!("{prefix}.{workload}.{operation}.*"));
+            all.push(subjects::operation(prefix, workload, operation));
+            all.push(format!("{prefix}.{workload}.{operation}.*"));
         }
-        subjects.push(format!("{prefix}.{workload}.{PROBE}.*"));
-        subjects.push(format!("{prefix}.cancel.{workload}"));
+        all.push(format!("{prefix}.{workload}.{PROBE}.*"));
+        all.push(subjects::cancel(prefix, workload));
     }
-    subjects.push(format!("{prefix}.events.{WAKE}"));
-    subjects
+    all.push(subjects::event(prefix, WAKE));
+    all
 }
 
 fn published_by(prefix: &str, user: &str) -> impl Iterator<Item = String> {
     let topics = TOPICS.iter().filter(move |(_, publishers, _)| publishers.contains(&user));
-    topics.map(move |(topic, ..)| format!("{prefix}.events.{topic}"))
+    topics.map(move |(topic, ..)| subjects::event(prefix, topic))
 }
 
 fn topics_of(prefix: &str, user: &str) -> impl Iterator<Item = String> {
     let topics = TOPICS.iter().filter(move |(_, _, subscribers)| subscribers.contains(&user));
-    topics.map(move |(topic, ..)| format!("{prefix}.events.{topic}"))
+    topics.map(move |(topic, ..)| subjects::event(prefix, topic))
 }
 
 fn peer_operations(workload: &str) -> impl Iterator<Item = &'static str> + Clone {
