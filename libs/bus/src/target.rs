@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use async_nats::Subject;
+use mesh_problem::Problem;
 use prometheus_client::metrics::histogram::Histogram;
 
 use crate::{hedge::HedgeDelay, replicas::ReplicaGroup};
@@ -32,5 +33,10 @@ impl Target {
     /// behind them.
     pub fn expect_long_replies(&self) {
         self.has_long_replies.store(true, Ordering::Relaxed);
+    }
+
+    /// The problem of a request that no replica listens for.
+    pub(crate) fn no_replica(&self) -> Problem {
+        Problem::unavailable(format!("no replica of {} answers this operation", self.workload))
     }
 }

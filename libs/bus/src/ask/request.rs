@@ -114,9 +114,4 @@ impl<'a> Request<'a> {
             false => format!("{workload} did not answer in time; what became of the request is unknown"),
         })
     }
-
-    /// The problem of a request that no replica listens for.
-    pub(super) fn no_replica(&self) -> Problem {
-        Problem::unavailable(format!("no replica of {} answers this operation", self.target.workload))
-    }
 }

@@ -172,7 +172,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
             hedge.is_hedge = true;
             self.pending.push(Box::pin(hedge.outcome()));
         } else if shared.replicas.are_gone(group) {
-            return Err(request.no_replica());
+            return Err(request.target.no_replica());
         }
         Ok(())
     }
@@ -247,7 +247,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
                 self.rejoins += 1;
                 Step::Retry { pause: REJOIN_PAUSE, replica: None }
             }
-            None => Step::Finish(Err(self.request.no_replica())),
+            None => Step::Finish(Err(self.request.target.no_replica())),
         }
     }
 

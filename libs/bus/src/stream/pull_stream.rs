@@ -223,8 +223,7 @@ impl PullStream {
             if let Some((_, id)) = self.named_pulls.iter().find(|(sent, _)| *sent == pull) {
                 self.target.group.mark_draining(id);
             }
-            let problem = format!("no replica of {} answers this operation", self.target.workload);
-            Event::Failed(pull, Problem::unavailable(problem))
+            Event::Failed(pull, self.target.no_replica())
         } else {
             read(pull, message, self.options.limits.first_bytes)
         };
