@@ -17,20 +17,8 @@ use crate::{client_address::TrustedProxies, wire::tls::TlsFiles};
 /// Default burst, in seconds of the rate.
 const BURST_S: NonZeroU32 = NonZeroU32::new(5).unwrap();
 
-/// Default time of a service for an answer, milliseconds.
-const SERVICE_TIME_MS: u64 = 10_000;
-
-/// Default timeouts of requests and connections, milliseconds (contract section 7).
-const HEAD_TIME_MS: u64 = 10_000;
-const BODY_TIME_MS: u64 = 30_000;
-const BODY_IDLE_MS: u64 = 10_000;
-const IDLE_MS: u64 = 60_000;
-
 /// Time for the bus in addition to the service's own.
 const BUS_TIME: Duration = Duration::from_millis(250);
-
-/// Default number of watches at the same time (contract W8).
-const DEFAULT_WATCHES: usize = 20_000;
 
 /// A client that reads nothing of its response for this long is disconnected (contract section 7).
 pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(120);
@@ -98,7 +86,7 @@ pub(crate) struct Config {
     pub(crate) rate: Option<RateLimit>,
     /// Downloads of one address at the same time; `None` = unlimited.
     pub(crate) exports_per_address: Option<NonZeroUsize>,
-    /// Watches at the same time.
+    /// Watches at the same time (contract W8).
     pub(crate) watches: usize,
     /// Watches of one address at the same time; `None` = unlimited.
     pub(crate) watches_per_address: Option<NonZeroUsize>,
@@ -193,7 +181,7 @@ impl mesh_chassis::Config for Config {
             proxies: env.or("MESH_EDGE_TRUSTED_PROXIES", TrustedProxies::default()),
             rate: RateLimit::read(env),
             exports_per_address: NonZeroUsize::new(env.or("MESH_EDGE_EXPORTS_PER_ADDRESS", 0)),
-            watches: env.or("MESH_EDGE_WATCHES", DEFAULT_WATCHES),
+            watches: env.or("MESH_EDGE_WATCHES", 20_000),
             watches_per_address: NonZeroUsize::new(env.or("MESH_EDGE_WATCHES_PER_ADDRESS", 0)),
             access_log: env.or("MESH_EDGE_ACCESS_LOG", AccessLogMode::Off),
             limits,
@@ -267,20 +255,6 @@ impl RateLimit {
 }
 
 impl Limits {
-    /// The defaults of the contract, and of what it leaves open.
-    const DEFAULT: Self = Self {
-        body_bytes: 2 << 20,
-        url_bytes: 8 << 10,
-        head_bytes: 16 << 10,
-        connections: 16_384,
-        in_flight: 4096,
-        head_time: Duration::from_millis(HEAD_TIME_MS),
-        body_time: Duration::from_millis(BODY_TIME_MS),
-        body_idle: Duration::from_millis(BODY_IDLE_MS),
-        idle: Duration::from_millis(IDLE_MS),
-        answer_time: Duration::from_millis(SERVICE_TIME_MS).saturating_add(BUS_TIME),
-    };
-
     /// Time for a query in a service.
     pub(crate) fn query_time(&self) -> Duration {
         self.answer_time.saturating_sub(BUS_TIME)
@@ -291,18 +265,19 @@ impl Limits {
         operation.answer_within.map_or(self.answer_time, |within| within + BUS_TIME)
     }
 
+    /// By default those of the contract, and of what it leaves open.
     fn read(env: &mut Env) -> Self {
-        let default = Self::DEFAULT;
         Self {
-            body_bytes: env.positive("MESH_EDGE_MAX_BODY_BYTES", default.body_bytes),
-            connections: env.positive("MESH_EDGE_CONNECTIONS", default.connections),
-            in_flight: env.positive("MESH_EDGE_IN_FLIGHT", default.in_flight),
-            head_time: env.milliseconds("MESH_EDGE_HEAD_TIMEOUT_MS", HEAD_TIME_MS),
-            body_time: env.milliseconds("MESH_EDGE_BODY_TIMEOUT_MS", BODY_TIME_MS),
-            body_idle: env.milliseconds("MESH_EDGE_BODY_IDLE_MS", BODY_IDLE_MS),
-            idle: env.milliseconds("MESH_EDGE_IDLE_TIMEOUT_MS", IDLE_MS),
-            answer_time: env.milliseconds("MESH_QUERY_TIMEOUT_MS", SERVICE_TIME_MS) + BUS_TIME,
-            ..default
+            body_bytes: env.positive("MESH_EDGE_MAX_BODY_BYTES", 2 << 20),
+            url_bytes: 8 << 10,
+            head_bytes: 16 << 10,
+            connections: env.positive("MESH_EDGE_CONNECTIONS", 16_384),
+            in_flight: env.positive("MESH_EDGE_IN_FLIGHT", 4096),
+            head_time: env.milliseconds("MESH_EDGE_HEAD_TIMEOUT_MS", 10_000),
+            body_time: env.milliseconds("MESH_EDGE_BODY_TIMEOUT_MS", 30_000),
+            body_idle: env.milliseconds("MESH_EDGE_BODY_IDLE_MS", 10_000),
+            idle: env.milliseconds("MESH_EDGE_IDLE_TIMEOUT_MS", 60_000),
+            answer_time: env.milliseconds("MESH_QUERY_TIMEOUT_MS", 10_000) + BUS_TIME,
         }
     }
 }
