@@ -173,26 +173,19 @@ impl ChainHeads {
 
     /// The current status of a head.
     pub(crate) fn status(&self, source: HeadSource) -> HeadStatus {
-        match source {
+        let (height, is_followed, resets) = match source {
             HeadSource::Store => {
                 let latest = *self.store.borrow();
                 let is_followed = latest.is_some_and(|latest| latest.is_current() && latest.news.is_there);
-                HeadStatus {
-                    height: self.newest(),
-                    is_followed,
-                    resets: self.store_resets.load(Ordering::Acquire),
-                }
+                (self.newest(), is_followed, &self.store_resets)
             }
             HeadSource::Node => {
                 let latest = *self.node.borrow();
                 let height = latest.map_or(0, |latest| latest.news.height);
-                HeadStatus {
-                    height,
-                    is_followed: latest.is_some_and(|latest| latest.is_current()),
-                    resets: self.node_resets.load(Ordering::Acquire),
-                }
+                (height, latest.is_some_and(|latest| latest.is_current()), &self.node_resets)
             }
-        }
+        };
+        HeadStatus { height, is_followed, resets: resets.load(Ordering::Acquire) }
     }
 
     /// Notifies of each change of a head's status, except of the end of announcements.
