@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-pub use protocol::{Answer, Request, Row};
+pub use protocol::{Answer, Request, Restarting, Row};
 use rustix::fs::{Mode, OFlags};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},

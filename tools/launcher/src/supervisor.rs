@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 
 use crate::{
-    control::protocol::{Answer, Request, Row},
+    control::protocol::{Answer, Request, Restarting, Row},
     managed_process::{DesiredState, ManagedProcess, ProcessState, ReplicaSpec, STOP_SLACK},
     ready,
     restart::RestartRule,
@@ -230,16 +230,30 @@ impl Supervisor {
 
     /// Lists the processes that have a pid, in the order in which they were added.
     pub fn rows(&self) -> Vec<Row> {
-        let table = self.table();
-        let mut rows = Vec::new();
-        for group in &table.groups {
+        let row = |(service, replica, ProcessState { pid, admin, .. })| {
+            pid.map(|pid| Row { service, replica, pid, admin })
+        };
+        self.states().into_iter().filter_map(row).collect()
+    }
+
+    /// Lists the processes that have ended by themselves and wait for their next start.
+    fn restarting(&self) -> Vec<Restarting> {
+        let waits = |state: &ProcessState| state.pid.is_none() && state.deaths > 0 && !state.stopped;
+        let states = self.states().into_iter().filter(|(_, _, state)| waits(state));
+        states
+            .map(|(service, replica, state)| Restarting { service, replica, deaths: state.deaths })
+            .collect()
+    }
+
+    /// Name, replica number and state of each serving process.
+    fn states(&self) -> Vec<(String, u32, ProcessState)> {
+        let mut states = Vec::new();
+        for group in &self.table().groups {
             for Member { replica, process, .. } in group.serving() {
-                let ProcessState { pid, admin, .. } = process.state();
-                let service = group.definition.name.clone();
-                rows.extend(pid.map(|pid| Row { service, replica, pid, admin }));
+                states.push((group.definition.name.clone(), replica, process.state()));
             }
         }
-        rows
+        states
     }
 
     /// Name, number of ready replicas and number of replicas of each group.
@@ -255,7 +269,7 @@ impl Supervisor {
     /// Handles a request of a command line.
     pub async fn answer(&self, request: Request) -> Answer {
         let done = match request {
-            Request::Ps => return Answer::Rows { rows: self.rows() },
+            Request::Ps => return Answer::Rows { rows: self.rows(), restarting: self.restarting() },
             Request::Environment { name } => match self.environment(&name) {
                 Ok(variables) => return Answer::Environment { variables },
                 Err(reason) => Err(reason),

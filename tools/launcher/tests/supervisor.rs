@@ -281,13 +281,16 @@ async fn round_trip(fixture: &Fixture) {
     let serving = tokio::spawn(socket.serve(fixture.supervisor.clone()));
     fixture.add("worker", Tier::Service, 1, WAITS);
     let rows = fixture.rows_when(|rows| rows.len() == 1).await;
-    assert_eq!(ask(&fixture.home, &Request::Ps).await.unwrap(), Answer::Rows { rows });
+    assert_eq!(ask(&fixture.home, &Request::Ps).await.unwrap(), Answer::Rows { rows, restarting: vec![] });
     std::fs::remove_dir_all(fixture.home.run()).unwrap();
     let is_answered = async || ask(&fixture.home, &Request::Ps).await.is_ok();
     eventually(PATIENCE, "a removed socket is not opened again", is_answered).await;
     let answer = ask(&fixture.home, &stop("worker", None)).await.unwrap();
     assert_eq!(answer, Answer::Done { note: None });
-    assert_eq!(ask(&fixture.home, &Request::Ps).await.unwrap(), Answer::Rows { rows: vec![] });
+    assert_eq!(
+        ask(&fixture.home, &Request::Ps).await.unwrap(),
+        Answer::Rows { rows: vec![], restarting: vec![] }
+    );
     assert_eq!(ask(&fixture.home, &Request::Shutdown).await.unwrap(), Answer::Done { note: None });
     timeout(PATIENCE, fixture.supervisor.shutdown_asked()).await.unwrap();
     fixture.supervisor.shutdown().await;

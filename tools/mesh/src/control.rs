@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mesh_launcher::{
-    control::{Answer, ControlError, Request, Row, ask},
+    control::{Answer, ControlError, Request, Restarting, Row, ask},
     home::HomeError,
 };
 use tokio::time::{Instant, sleep, timeout_at};
@@ -20,20 +20,20 @@ const DOWN_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(crate) async fn ps(home: &HomeArgs, as_json: bool) -> Result<(), Failure> {
     let home = home.home()?;
-    let rows = match ask(&home, &Request::Ps).await {
-        Ok(Answer::Rows { rows }) => rows,
+    let (rows, restarting) = match ask(&home, &Request::Ps).await {
+        Ok(Answer::Rows { rows, restarting }) => (rows, restarting),
         Ok(other) => return Err(unexpected(&other)),
         Err(error @ ControlError::NotRunning(_)) => {
             print_line(&as_typed(&error.to_string()));
-            Vec::new()
+            (Vec::new(), Vec::new())
         }
         Err(error) => return Err(error.into()),
     };
     if as_json {
         return print_json(&rows);
     }
-    if !rows.is_empty() {
-        print(&table(&rows))?;
+    if !rows.is_empty() || !restarting.is_empty() {
+        print(&table(&rows, &restarting))?;
     }
     Ok(())
 }
@@ -84,11 +84,15 @@ pub(crate) fn unexpected(answer: &Answer) -> Failure {
 }
 
 /// Renders the rows with a header line, each column as wide as its widest value.
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[Row], restarting: &[Restarting]) -> String {
     let mut lines = vec![["SERVICE", "REPLICA", "PID", "ADMIN"].map(str::to_owned)];
     lines.extend(rows.iter().map(|row| {
         let admin = row.admin.clone().unwrap_or_else(|| "-".to_owned());
         [row.service.clone(), row.replica.to_string(), row.pid.to_string(), admin]
+    }));
+    lines.extend(restarting.iter().map(|Restarting { service, replica, deaths }| {
+        let state = format!("ended, waits for restart {deaths}");
+        [service.clone(), replica.to_string(), "-".to_owned(), state]
     }));
     let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
     let (name, replica, pid) = (width(0), width(1), width(2));
@@ -108,7 +112,8 @@ mod tests {
             pid,
             admin: admin.map(Into::into),
         };
-        let text = table(&[row("edge", 7, Some("http://127.0.0.1:1")), row("nats-server", 12_345, None)]);
+        let text =
+            table(&[row("edge", 7, Some("http://127.0.0.1:1")), row("nats-server", 12_345, None)], &[]);
         assert_eq!(
             text,
             "SERVICE      REPLICA    PID  ADMIN\n\

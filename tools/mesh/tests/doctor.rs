@@ -1,14 +1,21 @@
 //! `mesh doctor` in broken set-ups: it names the cause and what to do.
 
-use std::{fs, net::TcpListener, os::unix::fs::symlink, path::PathBuf};
+use std::{fs, net::TcpListener, os::unix::fs::symlink, path::PathBuf, time::Duration};
 
 use mesh_bus::Credentials;
-use mesh_testbed::{Database, DevNode, TlsFront, nats};
+use mesh_launcher::{
+    Ready, ReplicaSpec, RestartRule,
+    control::ControlSocket,
+    home::Home,
+    process::ProcessSpec,
+    supervisor::{Group, Supervisor, Tier},
+};
+use mesh_testbed::{Database, DevNode, TlsFront, eventually, nats};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::{Outcome, body, command, replying, says};
+use crate::{Outcome, body, command, mesh, replying, says};
 
 /// A home of its own, and the arguments of the doctor.
 struct Case {
@@ -196,4 +203,28 @@ async fn a_stale_home_is_named() {
     fs::write(data.join("postmaster.pid"), format!("{pid}\n")).unwrap();
     killed.names("home", &["stale", &pid]).await;
     left.kill().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_process_that_waits_for_its_restart_is_shown() {
+    let case = Case::new();
+    let home = Home::at(&case.home).unwrap();
+    home.create().unwrap();
+    mesh_chassis::install_tls_provider();
+    let pause = Duration::from_secs(600);
+    let rule = RestartRule { first: pause, longest: pause, settled: pause };
+    let supervisor = Supervisor::new(rule).unwrap();
+    let spec = ProcessSpec::new("query", "/bin/false", home.log("query", 0));
+    let replica_spec = Box::new(move |_, _| ReplicaSpec { spec: spec.clone(), ready: Ready::Spawned });
+    let group = Group { name: "query".to_owned(), tier: Tier::Service, scalable: true, replica_spec };
+    supervisor.add(group, 2).unwrap();
+    let serving = tokio::spawn(ControlSocket::bind(&home).unwrap().serve(supervisor.clone()));
+    let list = ["ps", "--home", case.home.to_str().unwrap()];
+    let is_shown = async || mesh(&list).await.text().matches("ended, waits for restart 1").count() == 2;
+    eventually(Duration::from_secs(15), "it is not listed", is_shown).await;
+    let json = mesh(&[&list[..], &["--json"]].concat()).await;
+    assert_eq!(json.done(), "[]\n", "processes only");
+    case.names("service", &["query-0", "waits for restart 1"]).await;
+    supervisor.shutdown().await;
+    serving.abort();
 }

@@ -56,6 +56,17 @@ pub struct Row {
     pub admin: Option<String>,
 }
 
+/// A process that has ended by itself and waits for its next start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restarting {
+    /// The process's name.
+    pub service: String,
+    /// Its replica number, from 0.
+    pub replica: u32,
+    /// How often it has ended without a stop.
+    pub deaths: u64,
+}
+
 /// An answer of a running mesh.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
@@ -64,6 +75,9 @@ pub enum Answer {
     Rows {
         /// One row per process that has a pid.
         rows: Vec<Row>,
+        /// Those that wait for their next start; a mesh of an earlier release does not list them.
+        #[serde(default)]
+        restarting: Vec<Restarting>,
     },
     /// The variables of a service; a later entry of the same name wins.
     Environment {

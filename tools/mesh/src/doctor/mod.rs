@@ -10,7 +10,7 @@ mod servers;
 
 use finding::{Checked, Finding, State, render};
 use mesh_launcher::{
-    control::{Answer, ControlError, Request, Row, ask},
+    control::{Answer, ControlError, Request, Restarting, Row, ask},
     home::Home,
     services::SERVICES,
 };
@@ -66,6 +66,8 @@ pub(crate) fn full_disk(home: &Home) -> Option<String> {
 #[derive(Default)]
 struct Running {
     rows: Vec<Row>,
+    /// Its processes that have ended by themselves and wait for their next start.
+    restarting: Vec<Restarting>,
     /// The variables of a service that reads the database, of the one that seals, and of the one that uses
     /// the node.
     variables: Vec<(String, String)>,
@@ -79,8 +81,8 @@ struct Running {
 
 impl Running {
     async fn query(home: &Home) -> Self {
-        let rows = match ask(home, &Request::Ps).await {
-            Ok(Answer::Rows { rows }) => rows,
+        let (rows, restarting) = match ask(home, &Request::Ps).await {
+            Ok(Answer::Rows { rows, restarting }) => (rows, restarting),
             Err(ControlError::NotRunning(_)) => return Self::default(),
             Ok(_) => return Self { silent: Some("it answers something else".to_owned()), ..Self::default() },
             Err(error) => {
@@ -88,7 +90,7 @@ impl Running {
                 return Self { silent: Some(error.to_string()), is_foreign, ..Self::default() };
             }
         };
-        let mut running = Self { rows, ..Self::default() };
+        let mut running = Self { rows, restarting, ..Self::default() };
         for service in ["query", "export", "node-info"] {
             let answer = ask(home, &Request::Environment { name: service.to_owned() }).await;
             if let Ok(Answer::Environment { variables }) = answer {
@@ -108,11 +110,12 @@ impl Running {
     }
 
     fn is_there(&self) -> bool {
-        !self.rows.is_empty()
+        !self.rows.is_empty() || !self.restarting.is_empty()
     }
 
     fn has(&self, process: &str) -> bool {
-        self.rows.iter().any(|row| row.service == process)
+        let mut names = self.rows.iter().map(|row| &row.service);
+        names.any(|name| name == process) || self.restarting.iter().any(|found| found.service == process)
     }
 
     fn variable(&self, name: &str) -> Option<&str> {

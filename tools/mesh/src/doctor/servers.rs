@@ -8,7 +8,13 @@ use std::{
 };
 
 use mesh_bus::Credentials;
-use mesh_launcher::{control::Row, home::SavedState, local_client, servers::OLDEST_NATS, why_unready};
+use mesh_launcher::{
+    control::{Restarting, Row},
+    home::SavedState,
+    local_client,
+    servers::OLDEST_NATS,
+    why_unready,
+};
 use mesh_node_rpc::{NodeUrl, client_builder, describe};
 use mesh_problem::error_chain;
 use mesh_store::{error::StoreError, schema};
@@ -83,6 +89,11 @@ pub(super) async fn check_all(
             findings.push(Finding::of("service", service(row, admin).await));
         }
     }
+    findings.extend(running.restarting.iter().map(|Restarting { service, replica, deaths }| {
+        let name = format!("{service}-{replica}");
+        let says = format!("{name} ended by itself and waits for restart {deaths}");
+        Finding::of("service", Err(Fault::wrong(says, see_log(&name))))
+    }));
     findings.extend(running.stopped.iter().map(|name| {
         let next = format!(
             "`mesh start {name}`, or `mesh scale {name}=1`; if it ended by itself, see logs/{name}-0.log in the home"
@@ -296,10 +307,14 @@ fn lag(heads: &Heads) -> Option<Checked> {
     Some(if behind > BEHIND { Err(Fault::warning(says, next)) } else { Ok(says) })
 }
 
+fn see_log(process: &str) -> String {
+    format!("see its log, logs/{process}.log in the home")
+}
+
 async fn service(row: &Row, admin: &str) -> Checked {
     let name = format!("{}-{}", row.service, row.replica);
     let answer = async { why_unready(&local_client()?, admin, WITHIN).await };
-    let next = format!("see its log, logs/{name}.log in the home");
+    let next = see_log(&name);
     match answer.await {
         Ok(None) => Ok(format!("{name} is ready")),
         Ok(Some(why)) => Err(Fault::wrong(format!("{name} is not ready: {why}"), next)),
