@@ -16,6 +16,7 @@ mod ingest;
 mod keys;
 mod load;
 mod migrate;
+mod pause;
 pub mod processes;
 pub mod programs;
 mod proxy;

@@ -1,7 +1,7 @@
 //! The download loop: requests the file, writes it, and resumes from the bytes present until the file is
 //! complete and its checksum is right.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
 use proto_msgs::v2::HistorySegment;
@@ -9,15 +9,18 @@ use reqwest::StatusCode;
 use tokio::time::sleep;
 
 use super::{
-    retry::RetryPolicy,
     sink::{Csv, Paths, Sink},
     source::{self, Answer, FileInfo, Request, refused},
 };
 use crate::{
     failure::{Failure, failed},
     gateway::{Gateway, GatewayError},
+    pause::Pauses,
     terminal::print_line,
 };
+
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Downloaded {
@@ -31,7 +34,10 @@ pub(super) struct Downloaded {
 #[derive(Debug)]
 pub(super) struct Fetch {
     gateway: Gateway,
-    retry: RetryPolicy,
+    retries: u32,
+    pauses: Pauses,
+    /// The largest number of bytes that any attempt has reached.
+    furthest: u64,
     progress: ProgressBar,
     /// The `.part` file and the length of the complete file, once they are known.
     part: Option<(PathBuf, u64)>,
@@ -40,7 +46,8 @@ pub(super) struct Fetch {
 impl Fetch {
     /// A download that fails after `retries` consecutive failures without progress.
     pub(super) fn new(gateway: Gateway, retries: u32) -> Self {
-        Self { gateway, retry: RetryPolicy::new(retries), progress: progress_bar(), part: None }
+        let pauses = Pauses::new(FIRST_PAUSE, LONGEST_PAUSE);
+        Self { gateway, retries, pauses, furthest: 0, progress: progress_bar(), part: None }
     }
 
     /// Appends the path and length of the `.part` file, if there is one, to a failure.
@@ -172,7 +179,9 @@ impl Fetch {
                 return incomplete("the gateway sent more bytes than the file has");
             }
             sink.write(&piece).await?;
-            self.retry.reached(sink.position);
+            if sink.position > self.furthest {
+                (self.furthest, self.pauses.failures) = (sink.position, 0);
+            }
         }
     }
 
@@ -209,10 +218,11 @@ impl Fetch {
             GatewayError::Status { retry_after, .. } => *retry_after,
             _ => None,
         };
-        let Some(pause) = self.retry.pause(retry_after) else {
-            let (most, advice) = (self.retry.most, error.advice());
+        if self.pauses.failures >= self.retries {
+            let (most, advice) = (self.retries, error.advice());
             return Err(failed!("gave up after {most} attempts without progress ({error}); {advice}"));
-        };
+        }
+        let pause = self.pauses.next(retry_after);
         self.note(&format!("{error}; retrying in {:.1} s", pause.as_secs_f64()));
         sleep(pause).await;
         Ok(())

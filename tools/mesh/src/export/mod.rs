@@ -4,7 +4,6 @@
 pub(crate) mod args;
 mod fetch;
 mod heights;
-mod retry;
 mod sink;
 mod source;
 mod unpack;

@@ -7,7 +7,6 @@ mod report;
 use std::{io, num::NonZeroU64, pin::pin, time::Duration};
 
 use jiff::Timestamp;
-use rand::Rng as _;
 use tokio::{
     task::spawn_blocking,
     time::{sleep, timeout},
@@ -21,6 +20,7 @@ use crate::{
     events::{Event, Events, SILENCE},
     failure::{Failure, failed},
     gateway::{Gateway, GatewayError},
+    pause::{LONGEST_REQUESTED, Pauses},
     signals,
     terminal::{output_closed, print_line, try_print},
 };
@@ -31,8 +31,6 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// After this time without an answer, "lost" is printed.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
-/// Longest accepted `retry` delay of a gateway.
-const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
 /// Watches until the count is reached, a stop signal is received, or the output is closed.
 pub(crate) async fn watch(args: WatchArgs) -> Result<(), Failure> {
@@ -44,7 +42,7 @@ pub(crate) async fn watch(args: WatchArgs) -> Result<(), Failure> {
         url: url.as_str(),
         report: Report::new(url.as_str(), args.json),
         left: args.count,
-        pauses: Pauses { first: FIRST_PAUSE, failures: 0 },
+        pauses: Pauses::new(FIRST_PAUSE, LONGEST_PAUSE),
         height: None,
         has_begun: false,
         is_lost: false,
@@ -140,7 +138,7 @@ impl<'a> Watch<'a> {
         (self.has_begun, self.pauses.failures) = (true, 0);
         loop {
             let event = events.next().await;
-            self.pauses.first = events.retry.unwrap_or(FIRST_PAUSE).min(LONGEST_RETRY);
+            self.pauses.first = events.retry.unwrap_or(FIRST_PAUSE).min(LONGEST_REQUESTED);
             self.height = events.height;
             match event {
                 Ok(Some(event)) => {
@@ -171,39 +169,5 @@ impl<'a> Watch<'a> {
         let Some(left) = self.left else { return Ok(false) };
         self.left = NonZeroU64::new(left.get() - 1);
         Ok(self.left.is_none())
-    }
-}
-
-/// The reconnect delays: the gateway's at first, then doubled while it is unreachable.
-struct Pauses {
-    first: Duration,
-    failures: u32,
-}
-
-impl Pauses {
-    fn next(&mut self, wish: Option<Duration>) -> Duration {
-        let doubled = self.first.saturating_mul(1 << self.failures.min(16));
-        self.failures += 1;
-        let pause = doubled.min(LONGEST_PAUSE.max(self.first));
-        let pause = wish.map_or(pause, |wish| pause.max(wish.min(LONGEST_RETRY)));
-        // Jitter, so that clients that lost a gateway together do not reconnect together.
-        pause.mul_f64(rand::rng().random_range(1.0..1.25))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_begin_with_the_gateways_wish_and_grow_to_a_bound() {
-        let mut pauses = Pauses { first: Duration::from_secs(1), failures: 0 };
-        let mut next = |wish| pauses.next(wish).as_secs();
-        assert_eq!([next(None), next(None), next(None)], [1, 2, 4]);
-        for _ in 0..40 {
-            assert!((8..=10).contains(&next(None)));
-        }
-        assert!((20..=25).contains(&next(Some(Duration::from_secs(20)))));
-        assert!((60..=75).contains(&next(Some(Duration::from_secs(1_000_000)))));
     }
 }
