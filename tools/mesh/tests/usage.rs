@@ -39,6 +39,7 @@ async fn wrong_usage_is_one_sentence_and_code_2() {
         ("export TABLE_UNSPECIFIED --from-block 1 --to-block 9", &["TABLE_UNSPECIFIED", "market_data"]),
         ("export trades --from-block -1 --to-block 9", &["--from-block"]),
         ("export trades --from-block x --to-block 9", &["--from-block", "first"]),
+        ("export trades --from-block 1 --to-block 9223372036854775808", &["--to-block", "last"]),
         ("export trades --from-block 1", &["--to-block"]),
         ("export trades --from-block 1 --to-block 2 --url h", &["--url", "http://"]),
         ("up --node node:26657", &["--node", "http://host:port"]),

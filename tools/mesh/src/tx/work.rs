@@ -54,17 +54,3 @@ fn line(tries: u64, difficulty: u32, seconds: f64) -> String {
         "proof of work: {millions:.1} million tries, {speed:.1} million/s, {percent:.0} % are done by now"
     )
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_line_says_how_many_how_fast_and_how_likely() {
-        let expected = "proof of work: 1.0 million tries, 0.5 million/s, 63 % are done by now";
-        assert_eq!(line(1 << 20, 20, 2.0), expected);
-        for (tries, difficulty) in [(0, 0), (u64::MAX, 0), (0, 256), (u64::MAX, 256)] {
-            assert!(line(tries, difficulty, 0.0).contains("million"), "{tries} {difficulty}");
-        }
-    }
-}
