@@ -23,7 +23,6 @@ use self::{
     heights::{resolve_heights, snap_to_segments},
     sink::{Csv, Paths, check_output, plain_name},
     source::{FileInfo, Request},
-    unpack::no_column,
 };
 use crate::{
     failure::{Failure, failed},
@@ -111,12 +110,16 @@ async fn download(args: &ExportArgs, fetch: &mut Fetch) -> Result<(), Failure> {
 /// Fails when the table does not have one of the columns to write, before it is downloaded.
 fn check_columns(args: &ExportArgs) -> Result<(), Failure> {
     let relation = args.table.relation();
-    let Some(described) = dictionary::tables().iter().find(|described| described.table == relation) else {
-        return Ok(());
-    };
-    let known: Vec<&str> = described.columns.iter().map(|column| column.name.as_str()).collect();
-    let unknown = args.columns.iter().flatten().find(|column| !known.contains(&column.as_str()));
-    unknown.map_or(Ok(()), |column| Err(no_column(column, &known)))
+    let described = dictionary::tables().iter().filter(|described| described.table == relation);
+    let known = described.flat_map(|described| &described.columns).map(|column| column.name.as_str());
+    let known: Vec<&str> = known.collect();
+    match args.columns.iter().flatten().find(|column| !known.contains(&column.as_str())) {
+        None => Ok(()),
+        Some(column) => Err(Failure::usage(format!(
+            "the table has no column {column:?}; its columns are {}",
+            known.join(", ")
+        ))),
+    }
 }
 
 /// Resolves the range of blocks. Only `first`, `last` and `--snap` need the list of segments.

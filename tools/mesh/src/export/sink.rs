@@ -177,14 +177,12 @@ impl Part {
         zip.rewind().map_err(|error| cannot_write(&part, &error))?;
         let zip = zip.try_clone().map_err(|error| cannot_write(&part, &error))?;
         let rows = if csv.out {
-            unpack(zip, columns, io::stdout().lock())
-                .map_err(|error| error.into_failure("standard output"))?
+            unpack(zip, columns, io::stdout().lock(), "standard output")?
         } else {
             // No name of a CSV, which a recipe's `*.csv` would find if this process died.
             let draft = part.with_extension("csv.part");
             let text = File::create(&draft).map_err(|error| cannot_write(&draft, &error))?;
-            let rows = unpack(zip, columns, &text);
-            let rows = rows.map_err(|error| error.into_failure(&draft.display().to_string()));
+            let rows = unpack(zip, columns, &text, &draft.display().to_string());
             let finished = rows.and_then(|rows| {
                 let text = Self { file: text, paths: Paths { whole, part: draft.clone() } };
                 text.finish(may_replace).map(|()| rows)
