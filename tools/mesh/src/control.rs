@@ -99,26 +99,3 @@ fn table(rows: &[Row], restarting: &[Restarting]) -> String {
     let lines = lines.iter().map(|[a, b, c, d]| format!("{a:<name$}  {b:>replica$}  {c:>pid$}  {d}"));
     lines.collect::<Vec<_>>().join("\n")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_is_aligned() {
-        let row = |service: &str, pid, admin: Option<&str>| Row {
-            service: service.into(),
-            replica: 0,
-            pid,
-            admin: admin.map(Into::into),
-        };
-        let text =
-            table(&[row("edge", 7, Some("http://127.0.0.1:1")), row("nats-server", 12_345, None)], &[]);
-        assert_eq!(
-            text,
-            "SERVICE      REPLICA    PID  ADMIN\n\
-             edge               0      7  http://127.0.0.1:1\n\
-             nats-server        0  12345  -"
-        );
-    }
-}
