@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mesh_loader::load::{LoadReport, load_folder};
+use mesh_loader::load::{LoadedTable, SkippedFile, load_folder};
 use mesh_problem::error_chain;
 
 use crate::{
@@ -17,51 +17,19 @@ pub(crate) async fn load_into(url: &str, folder: &Path) -> Result<(), Failure> {
     let report = load_folder(url, folder, progress)
         .await
         .map_err(|error| failed!("nothing was loaded from {}: {}", folder.display(), error_chain(&error)))?;
-    report_lines(&report).iter().for_each(|line| print_line(line));
-    Ok(())
-}
-
-fn report_lines(report: &LoadReport) -> Vec<String> {
-    let mut lines = Vec::new();
-    for skipped in &report.skipped_files {
-        lines.push(format!("skipped the file {}: {}", skipped.file, skipped.reason));
+    for SkippedFile { file, reason } in &report.skipped_files {
+        print_line(&format!("skipped the file {file}: {reason}"));
     }
-    for table in report.tables.iter().filter(|table| !table.skipped_columns.is_empty()) {
-        let columns = table.skipped_columns.join(", ");
-        lines.push(format!("skipped in {} the unknown columns {columns}", table.table));
-    }
-    for table in report.tables.iter().filter(|table| !table.defaulted_columns.is_empty()) {
-        let columns = table.defaulted_columns.join(", ");
-        lines.push(format!("left to their default in {} the columns {columns}", table.table));
-    }
-    let rows: u64 = report.tables.iter().map(|table| table.rows).sum();
-    lines.push(format!("loaded {rows} rows into {} tables", report.tables.len()));
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use mesh_loader::load::{LoadedTable, SkipReason, SkippedFile};
-
-    use super::*;
-
-    #[test]
-    fn what_was_left_out_is_named() {
-        let report = LoadReport {
-            tables: vec![LoadedTable {
-                table: "trades".into(),
-                rows: 7,
-                skipped_columns: vec!["colour".into()],
-                defaulted_columns: vec!["type".into()],
-            }],
-            skipped_files: vec![SkippedFile { file: "notes.csv".into(), reason: SkipReason::NoSuchTable }],
-        };
-        let text = report_lines(&report).join("\n");
-        for part in [
-            "notes.csv", "no such table", "trades the unknown columns colour", "columns type",
-            "loaded 7 rows into 1 tables",
-        ] {
-            assert!(text.contains(part), "{part}: {text}");
+    for LoadedTable { table, skipped_columns, defaulted_columns, .. } in &report.tables {
+        if !skipped_columns.is_empty() {
+            print_line(&format!("skipped in {table} the unknown columns {}", skipped_columns.join(", ")));
+        }
+        if !defaulted_columns.is_empty() {
+            let columns = defaulted_columns.join(", ");
+            print_line(&format!("left to their default in {table} the columns {columns}"));
         }
     }
+    let rows: u64 = report.tables.iter().map(|table| table.rows).sum();
+    print_line(&format!("loaded {rows} rows into {} tables", report.tables.len()));
+    Ok(())
 }

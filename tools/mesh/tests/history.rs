@@ -268,13 +268,28 @@ async fn files_of_another_chain_are_named_and_do_not_count() {
 }
 
 #[tokio::test]
-async fn a_refused_load_says_that_nothing_was_loaded() {
+async fn a_load_names_what_it_leaves_out_and_a_refused_one_says_that_nothing_was_loaded() {
     let (database, folder) = (Database::empty().await, tempfile::tempdir().unwrap());
     let blocks = "block_time,height,hash\n2023-01-18 01:00:01+00,1,aa\n2023-01-18 01:00:03+00,3,cc\n";
     fs::write(folder.path().join("blocks.csv"), blocks).unwrap();
-    let refused = mesh(&["load", folder.path().to_str().unwrap(), "--postgres", database.url()]).await;
+    let load = async || mesh(&["load", folder.path().to_str().unwrap(), "--postgres", database.url()]).await;
+    let refused = load().await;
     assert_eq!(refused.code, Some(1));
     says(&refused.error, &["nothing was loaded", "blocks.csv, line 3: height 2 is missing"]);
+
+    fs::write(folder.path().join("notes.csv"), "").unwrap();
+    let blocks = "block_time,height,hash,colour\n2023-01-18 01:00:01+00,1,aa,red\n";
+    fs::write(folder.path().join("blocks.csv"), blocks).unwrap();
+    fs::write(folder.path().join("chain.csv"), "id\nnet-1\n").unwrap();
+    let loaded = load().await;
+    loaded.done();
+    let parts = [
+        "skipped the file notes.csv: there is no such table",
+        "skipped in blocks the unknown columns colour",
+        "left to their default in chain the columns onerow_check",
+        "loaded 2 rows into 2 tables",
+    ];
+    says(&loaded.error, &parts);
 }
 
 #[tokio::test]
