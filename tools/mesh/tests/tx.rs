@@ -86,6 +86,12 @@ async fn a_key_is_its_owners() {
     assert_eq!((&tx["pubKey"], &tx["version"]), (&other["publicKey"], &json!("TX_VERSION_V2")));
     assert_eq!(tx.get("pow"), None);
     assert_eq!(folder.sign(&["--tx-version", "2", "--no-pow"]).await.code, Some(2));
+    let of_another = json!({"public_key": "00".repeat(32), "secret_key": "01".repeat(32)});
+    for (text, words) in [(Some(of_another.to_string()), "holds no key"), (None, "cannot read the key")] {
+        text.map_or_else(|| fs::remove_file(folder.key()), |text| fs::write(folder.key(), text)).unwrap();
+        let refused = folder.sign(&["--hex", "00", "--tx-version", "2", "--no-pow"]).await;
+        refused.fails(1, &[words, "mesh tx keygen"]);
+    }
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ pub(crate) enum DemoCommand {
     /// Moves an amount of an asset from the key to another party
     Transfer {
         /// The public key of the receiver
-        #[arg(long, value_name = "PARTY", value_parser = public_key)]
+        #[arg(long, value_name = "PARTY", value_parser = hex_of_32_bytes)]
         to: String,
         /// The id of the asset
         #[arg(long, value_name = "ID")]
@@ -166,7 +166,7 @@ pub(crate) struct InputData(pub(crate) Vec<u8>);
 #[command(next_help_heading = "Proof of work")]
 pub(crate) struct WorkArgs {
     /// Hash of the block for the proof of work [default: the gateway's newest]
-    #[arg(long, value_name = "DIGITS", value_parser = block_hash)]
+    #[arg(long, value_name = "DIGITS", value_parser = hex_of_32_bytes)]
     pub(crate) block_hash: Option<String>,
     /// Required leading zero bits, 0 to 256 [default: the network's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(MAX_BITS)))]
@@ -235,15 +235,7 @@ fn not_empty(bytes: Vec<u8>) -> Result<InputData, String> {
     if bytes.is_empty() { Err("a command has at least one byte".to_owned()) } else { Ok(InputData(bytes)) }
 }
 
-fn block_hash(text: &str) -> Result<String, String> {
-    hex_of_32_bytes(text).ok_or_else(|| "a block hash is 64 hex digits".to_owned())
-}
-
-fn public_key(text: &str) -> Result<String, String> {
-    hex_of_32_bytes(text).ok_or_else(|| "a public key is 64 hex digits".to_owned())
-}
-
-fn hex_of_32_bytes(text: &str) -> Option<String> {
+fn hex_of_32_bytes(text: &str) -> Result<String, String> {
     let is_hex = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hex.then(|| text.to_ascii_lowercase())
+    if is_hex { Ok(text.to_ascii_lowercase()) } else { Err("write 64 hex digits".to_owned()) }
 }

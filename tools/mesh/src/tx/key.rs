@@ -56,21 +56,3 @@ pub(super) fn read(path: &Path) -> Result<Key, Failure> {
     });
     key.ok_or_else(|| failed!("{} holds no key; `mesh tx keygen` makes one", path.display()))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_key_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("key");
-        assert!(read(&path).unwrap_err().to_string().contains("keygen"));
-        let other =
-            format!("{{\"public_key\":\"{}\",\"secret_key\":\"{}\"}}", "00".repeat(32), "01".repeat(32));
-        for text in ["", "{}", "{\"public_key\":\"\",\"secret_key\":\"00\"}", &other] {
-            std::fs::write(&path, text).unwrap();
-            assert!(read(&path).unwrap_err().to_string().contains("holds no key"), "{text}");
-        }
-    }
-}
