@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use mesh_chassis::StopSignals;
 use mesh_export::{Sealed, Sealing, Until};
 use mesh_history::Segment;
 use mesh_launcher::{
@@ -21,7 +20,7 @@ use crate::{
     cli::SealArgs,
     control::unexpected,
     failure::{Failure, cannot, failed},
-    signals::{self, run_until_stopped},
+    signals::run_until_stopped,
     terminal::{print, print_json, print_line},
     up::backing,
 };
@@ -63,7 +62,6 @@ impl SegmentRow {
 
 /// Seals every complete span that is not sealed yet.
 pub(crate) async fn seal(args: &SealArgs) -> Result<(), Failure> {
-    let mut signals = signals::watch()?;
     let variables = if let Some(url) = &args.postgres {
         backing::reach_postgres(url).await?;
         let root = match &args.history {
@@ -82,15 +80,15 @@ pub(crate) async fn seal(args: &SealArgs) -> Result<(), Failure> {
             {
                 own_variables().collect()
             }
-            Err(ControlError::NotRunning(_)) => return alone(args, &home, &mut signals).await,
+            Err(ControlError::NotRunning(_)) => return alone(args, &home).await,
             Err(error) => return Err(error.into()),
         }
     };
-    run_until_stopped(&mut signals, run(args, variables), INTERRUPTED).await
+    run_until_stopped(run(args, variables), INTERRUPTED).await
 }
 
 /// Starts the database server of a home in which no mesh runs, and seals.
-async fn alone(args: &SealArgs, home: &Home, signals: &mut StopSignals) -> Result<(), Failure> {
+async fn alone(args: &SealArgs, home: &Home) -> Result<(), Failure> {
     let root = home.root().display();
     if !home.postgres().exists() {
         return Err(failed!(
@@ -113,7 +111,7 @@ async fn alone(args: &SealArgs, home: &Home, signals: &mut StopSignals) -> Resul
         let database = backing::start_postgres(home, &supervisor, &programs, &[]).await?;
         run(args, variables_of_home(database.url(), home)).await
     };
-    let outcome = run_until_stopped(signals, work, INTERRUPTED).await;
+    let outcome = run_until_stopped(work, INTERRUPTED).await;
     supervisor.shutdown().await;
     outcome
 }

@@ -11,10 +11,10 @@ pub fn watch() -> Result<StopSignals, Failure> {
 
 /// Runs a future to its end, or to a stop signal, which fails with `stopped`.
 pub(crate) async fn run_until_stopped<T>(
-    signals: &mut StopSignals,
     work: impl Future<Output = Result<T, Failure>>,
     stopped: &str,
 ) -> Result<T, Failure> {
+    let mut signals = watch()?;
     tokio::select! {
         outcome = work => outcome,
         () = signals.stop() => Err(Failure::failed(stopped)),

@@ -34,7 +34,7 @@ use tokio::{process::Command, time::timeout};
 use self::searched::Findings;
 use crate::{
     failure::{Failure, failed},
-    signals::{self, run_until_stopped},
+    signals::run_until_stopped,
     terminal::print_line,
 };
 
@@ -80,12 +80,11 @@ async fn build(root: &Path, tests: &[&str]) -> Result<(), Failure> {
 
 /// Runs steps in the checkout until they end or a signal stops them.
 async fn run(steps: impl AsyncFnOnce(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
-    let mut signals = signals::watch()?;
     let root = workspace::root()
         .ok_or_else(|| Failure::failed("the current folder is not a checkout; run this command in one"))?;
     let begun = Instant::now();
     let interrupted = "the tests were interrupted; run the command again for a result";
-    run_until_stopped(&mut signals, steps(&root), interrupted).await?;
+    run_until_stopped(steps(&root), interrupted).await?;
     print_line(&format!("==> everything passed in {}", seconds(begun)));
     Ok(())
 }

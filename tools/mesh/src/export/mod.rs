@@ -27,7 +27,7 @@ use self::{
 use crate::{
     failure::{Failure, failed},
     gateway::Gateway,
-    signals::{self, run_until_stopped},
+    signals::run_until_stopped,
     terminal::{print, print_json, print_line},
 };
 
@@ -49,12 +49,11 @@ struct Outcome<'a> {
 }
 
 pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
-    let mut signals = signals::watch()?;
     let patience = Duration::from_secs(args.patience.into());
     // A gzip answer has no Content-Length, and a ZIP gains nothing by it.
     let gateway = Gateway::new(&args.gateway, patience, |client| client.no_gzip())?;
     let mut fetch = Fetch::new(gateway, args.retries);
-    let outcome = run_until_stopped(&mut signals, download(&args, &mut fetch), "stopped").await;
+    let outcome = run_until_stopped(download(&args, &mut fetch), "stopped").await;
     outcome.map_err(|failure| fetch.add_part_to(failure))
 }
 

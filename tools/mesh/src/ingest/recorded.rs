@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, failed},
-    signals::{self, run_until_stopped},
+    signals::run_until_stopped,
     terminal,
 };
 
@@ -53,15 +53,11 @@ pub(super) async fn record(args: &RecordArgs) -> Result<(), Failure> {
     let output = &fs::canonicalize(output).unwrap_or_else(|_| output.clone());
     // Under another name until it is complete, so that a part of a recording is never taken for one.
     let part = output.with_added_extension("part");
-    let mut signals = signals::watch()?;
-    let written = match File::create(&part) {
-        Ok(file) => {
-            let write = write(&nodes, heights, file);
-            run_until_stopped(&mut signals, write, "stopped; nothing is recorded, repeat the call").await
-        }
-        Err(error) => return Err(failed(error)),
+    let recording = async {
+        let file = File::create(&part).map_err(failed)?;
+        write(&nodes, heights, file).await
     };
-    match written {
+    match run_until_stopped(recording, "stopped; nothing is recorded, repeat the call").await {
         Ok(()) => fs::rename(&part, output).map_err(failed),
         Err(failure) => {
             let _ = fs::remove_file(&part);

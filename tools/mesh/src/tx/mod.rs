@@ -22,7 +22,7 @@ use self::args::{DemoCommand, SendArgs, SubmissionArgs, TxCommand};
 use crate::{
     failure::{Failure, failed},
     gateway::{Gateway, GatewayArgs, GatewayError},
-    signals::{self, run_until_stopped},
+    signals::run_until_stopped,
     terminal::{self, print, print_json, print_line},
 };
 
@@ -48,7 +48,7 @@ pub(crate) async fn tx(command: TxCommand) -> Result<(), Failure> {
 }
 
 async fn until_stopped(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    run_until_stopped(&mut signals::watch()?, work, "stopped").await
+    run_until_stopped(work, "stopped").await
 }
 
 fn keygen(file: &Path, replace: bool, as_json: bool) -> Result<(), Failure> {

@@ -8,7 +8,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use mesh_chassis::StopSignals;
 use mesh_transaction::{Puzzle, TxHash, encode};
 use proto_msgs::{
     Operation as _,
@@ -26,7 +25,7 @@ use super::{
 use crate::{
     failure::{Failure, failed},
     gateway::GatewayArgs,
-    signals::{self, run_until_stopped},
+    signals::run_until_stopped,
     terminal::{print_json, print_line},
 };
 
@@ -49,18 +48,13 @@ pub(super) async fn make(
     input_data: Vec<u8>,
     talks: bool,
 ) -> Result<Transaction, Failure> {
-    let mut signals = signals::watch()?;
     let key = key::read(&args.key)?;
     let version = args.tx_version;
-    let head = run_until_stopped(&mut signals, ask(&args, at, version), "stopped").await?;
+    let head = run_until_stopped(ask(&args, at, version), "stopped").await?;
     let chain_id =
         args.chain_id.or_else(|| head.as_ref().map(|head| head.chain_id.clone())).unwrap_or_default();
     let signature = key.sign(version, &chain_id, &input_data, &args.algorithm);
-    let pow = if args.work.no_pow {
-        None
-    } else {
-        Some(proof(args.work, head.as_ref(), talks, &mut signals).await?)
-    };
+    let pow = if args.work.no_pow { None } else { Some(proof(args.work, head.as_ref(), talks).await?) };
     let tx = Transaction {
         input_data: Bytes::from(input_data),
         signature,
@@ -101,7 +95,6 @@ async fn proof(
     args: WorkArgs,
     head: Option<&LastBlockHeightReply>,
     talks: bool,
-    signals: &mut StopSignals,
 ) -> Result<ProofOfWork, Failure> {
     let block =
         args.block_hash.or_else(|| head.map(|head| head.hash.to_ascii_lowercase())).unwrap_or_default();
@@ -109,7 +102,7 @@ async fn proof(
     let tid = args.tid.unwrap_or_else(|| hex::encode(rand::rng().random::<[u8; 32]>()));
     let puzzle = Puzzle::new(&args.pow_prefix, &block, &tid);
     let begun = Instant::now();
-    let (nonce, tries) = work::find(puzzle, difficulty, signals).await?;
+    let (nonce, tries) = work::find(puzzle, difficulty).await?;
     if talks {
         let seconds = begun.elapsed().as_secs_f64();
         print_line(&format!("proof of work of {difficulty} bits: {tries} tries in {seconds:.1} s"));

@@ -5,21 +5,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mesh_chassis::StopSignals;
 use mesh_transaction::{Puzzle, SearchControl, search};
 use tokio::task::spawn_blocking;
 
-use crate::{failure::Failure, terminal};
+use crate::{failure::Failure, signals, terminal};
 
 const PERIOD: Duration = Duration::from_millis(250);
 
 /// Finds a nonce on all cores. Returns it and the number of tries; fails at a stop signal, and when no nonce is good
 /// enough.
-pub(super) async fn find(
-    puzzle: Puzzle,
-    difficulty: u32,
-    signals: &mut StopSignals,
-) -> Result<(u64, u64), Failure> {
+pub(super) async fn find(puzzle: Puzzle, difficulty: u32) -> Result<(u64, u64), Failure> {
+    let mut signals = signals::watch()?;
     let begun = Instant::now();
     let effort = Arc::new(SearchControl::default());
     let searched = Arc::clone(&effort);
