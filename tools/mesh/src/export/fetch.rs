@@ -4,7 +4,6 @@
 use std::{path::PathBuf, time::Duration};
 
 use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
-use proto_msgs::v2::HistorySegment;
 use reqwest::StatusCode;
 use tokio::time::sleep;
 
@@ -67,8 +66,8 @@ impl Fetch {
         }
     }
 
-    pub(super) async fn segments(&mut self) -> Result<Vec<HistorySegment>, Failure> {
-        self.retried(async |gateway| source::segments(gateway).await).await
+    pub(super) async fn spans(&mut self) -> Result<Vec<(u64, u64)>, Failure> {
+        self.retried(async |gateway| source::spans(gateway).await).await
     }
 
     /// Downloads the file, and unpacks it into a CSV if there is one. `paths_for` maps the gateway's description to

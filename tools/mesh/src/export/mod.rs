@@ -3,7 +3,6 @@
 
 pub(crate) mod args;
 mod fetch;
-mod heights;
 mod sink;
 mod source;
 mod unpack;
@@ -20,7 +19,6 @@ use serde::Serialize;
 use self::{
     args::{ExportArgs, Height},
     fetch::{Downloaded, Fetch},
-    heights::{resolve_heights, snap_to_segments},
     sink::{Csv, Paths, check_output, plain_name},
     source::{FileInfo, Request},
 };
@@ -125,19 +123,33 @@ fn check_columns(args: &ExportArgs) -> Result<(), Failure> {
 async fn request(args: &ExportArgs, fetch: &mut Fetch) -> Result<Request, Failure> {
     let is_number = |height| matches!(height, Height::At(_));
     let plain = is_number(args.from_block) && is_number(args.to_block) && !args.snap;
-    let segments = if plain { Vec::new() } else { fetch.segments().await? };
-    let requested = resolve_heights(args.from_block, args.to_block, &segments).map_err(Failure::failed)?;
-    let (from, to) = requested;
+    let spans = if plain { Vec::new() } else { fetch.spans().await? };
+    let height = |height| match height {
+        Height::At(height) => Some(height),
+        Height::First => spans.iter().map(|(first, _)| *first).min(),
+        Height::Last => spans.iter().map(|(_, last)| *last).max(),
+    };
+    let (Some(from), Some(to)) = (height(args.from_block), height(args.to_block)) else {
+        return Err(Failure::failed(
+            "no segment of the history is sealed yet; wait for it, or name the blocks",
+        ));
+    };
     if from > to {
         return Err(Failure::usage(format!(
             "--from-block {from} is greater than --to-block {to}; swap them"
         )));
     }
-    let span = if args.snap { snap_to_segments(requested, &segments) } else { requested };
-    if span != requested {
-        print_line(&format!("taking blocks {}-{} instead of {from}-{to}", span.0, span.1));
+    let mut request = Request { table: args.table, from, to };
+    if args.snap {
+        // A height outside all segments stays: the gateway refuses it, so that no requested block is left out.
+        let holding = |height| spans.iter().find(|(first, last)| (*first..=*last).contains(&height));
+        request.from = holding(from).map_or(from, |(first, _)| *first);
+        request.to = holding(to).map_or(to, |(_, last)| *last);
     }
-    Ok(Request { table: args.table, from: span.0, to: span.1 })
+    if (request.from, request.to) != (from, to) {
+        print_line(&format!("taking blocks {}-{} instead of {from}-{to}", request.from, request.to));
+    }
+    Ok(request)
 }
 
 /// The path of the file: `--output`, or below that folder the name that the gateway offers.

@@ -54,11 +54,14 @@ pub(super) struct Answer {
     pub(super) response: Response,
 }
 
-/// The sealed segments, newest first.
-pub(super) async fn segments(gateway: &Gateway) -> Result<Vec<HistorySegment>, GatewayError> {
+/// First and last height of each sealed segment.
+pub(super) async fn spans(gateway: &Gateway) -> Result<Vec<(u64, u64)>, GatewayError> {
     let url = gateway.url(ListAllNetworkHistorySegmentsRequest::NAME);
     let reply: ListAllNetworkHistorySegmentsReply = gateway.get(&url).await?;
-    Ok(reply.segments)
+    let span = |segment: &HistorySegment| {
+        Some((u64::try_from(segment.from_height).ok()?, u64::try_from(segment.to_height).ok()?))
+    };
+    Ok(reply.segments.iter().filter_map(span).collect())
 }
 
 /// Requests the complete file, or the rest after a local part, given by its length and the file's tag.
