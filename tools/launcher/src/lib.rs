@@ -30,4 +30,4 @@ pub use managed_process::ReplicaSpec;
 pub use private_file::{rewrite, write_private};
 pub use ready::{Probe, Ready, local_client, why_unready};
 pub use restart::{Backoff, RestartRule};
-pub use rolling::{MOST_REPLICAS, without_replicas};
+pub use rolling::without_replicas;

@@ -10,9 +10,6 @@ use crate::{
     supervisor::{ActiveGroup, Member, READY_DEADLINE, Role, Supervisor},
 };
 
-/// The most replicas of one service on one machine.
-pub const MOST_REPLICAS: u32 = 64;
-
 /// What happens to the requests of a service without replicas, and how to add one.
 pub fn without_replicas(name: &str) -> String {
     let requests = match name {
@@ -51,11 +48,6 @@ impl Supervisor {
             self.with_group(name, |group| (group.change_lock.clone(), group.definition.scalable))?;
         if !scalable {
             return Err(format!("{name} runs once; only services can be scaled"));
-        }
-        if replicas > MOST_REPLICAS {
-            return Err(format!(
-                "{replicas} replicas are too many for one machine; ask for at most {MOST_REPLICAS}"
-            ));
         }
         let _turn = change_lock.try_lock().map_err(|_| busy(name))?;
         let present = self.with_group(name, |group| group.serving())?;

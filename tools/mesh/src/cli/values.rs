@@ -3,13 +3,15 @@
 use std::{env, str::FromStr};
 
 use mesh_chassis::{Database, Env};
-use mesh_launcher::{MOST_REPLICAS, services};
+use mesh_launcher::services;
 use mesh_node_rpc::NodeUrl;
 use mesh_store::check_address;
 use tokio_postgres::config::Host;
 
 use crate::processes::{APPLICATION, COMETBFT, DECODER, DEVNODE, NATS, POSTGRES};
 
+/// The most replicas of one service on one machine.
+const MOST_REPLICAS: u32 = 64;
 const PASSWORD_FILE: &str = "MESH_DATABASE_PASSWORD_FILE";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
