@@ -154,14 +154,3 @@ pub fn as_typed(text: &str) -> String {
         .is_ok_and(|program| mesh_launcher::workspace::build_location(&program).is_some());
     if in_checkout { text.replace("`mesh ", "`cargo mesh ") } else { text.to_owned() }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failure_is_one_line_whatever_it_was_made_of() {
-        let failure = Failure::failed("first\n  second\tthird");
-        assert_eq!(failure.to_string(), "first second third");
-    }
-}

@@ -97,17 +97,3 @@ fn name_of(pid: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     if name.is_empty() { name } else { format!(" ({})", name.trim()) }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_listening_line_of_the_table_names_its_socket() {
-        let line = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0";
-        assert_eq!(listening(line, 8080), Some("socket:[4711]".to_owned()));
-        assert_eq!(listening(line, 8081), None);
-        assert_eq!(listening(&line.replace(" 0A ", " 01 "), 8080), None, "that one is connected");
-        assert_eq!(listening("  sl  local_address rem_address   st", 8080), None);
-    }
-}
