@@ -164,20 +164,10 @@ async fn a_history_that_is_imported_is_the_one_that_was_sealed() {
 #[tokio::test]
 async fn a_database_that_disagrees_is_left_as_it_is() {
     let source = Source::new(24, 20).await;
-    let first = ids(source.folder.path()).await[0].0.clone();
+    // Rows that differ are in the loader's tests.
     let spoilt = [
-        ("UPDATE chain SET id = 'other'", vec!["the chain \"other\""]),
-        ("UPDATE blocks SET hash = 'ff' WHERE height = 7", vec![&*first, "another block 7"]),
-        (
-            "UPDATE orders SET reference = 'mine' WHERE ctid = (SELECT min(ctid) FROM orders)",
-            vec!["1 rows of orders"],
-        ),
-        (
-            "INSERT INTO network_limits SELECT block_time, 'ab', true, true, true, true, true, now(), now()
-                FROM blocks WHERE height = 9",
-            vec!["network_limits holds"],
-        ),
-        ("DELETE FROM blocks WHERE height <= 2", vec!["begins at height 3", "an empty one"]),
+        ("UPDATE chain SET id = 'other'", ["the chain \"other\"", "nothing was imported"]),
+        ("DELETE FROM blocks WHERE height <= 2", ["begins at height 3", "an empty one"]),
     ];
     for (sql, parts) in spoilt {
         let database = source.first_blocks(12).await;
