@@ -68,8 +68,7 @@ struct Running {
     rows: Vec<Row>,
     /// Its processes that have ended by themselves and wait for their next start.
     restarting: Vec<Restarting>,
-    /// The variables of a service that reads the database, of the one that seals, and of the one that uses
-    /// the node.
+    /// The variables of its services. They name the same servers, and each service's user can read every table.
     variables: Vec<(String, String)>,
     /// Its services without a process.
     stopped: Vec<&'static str>,
@@ -91,18 +90,12 @@ impl Running {
             }
         };
         let mut running = Self { rows, restarting, ..Self::default() };
-        for service in ["query", "export", "node-info"] {
-            let answer = ask(home, &Request::Environment { name: service.to_owned() }).await;
-            if let Ok(Answer::Environment { variables }) = answer {
-                running.variables.extend(variables);
-            }
-        }
         for service in SERVICES {
             // A mesh that stores no blocks does not know `ingest`.
             let request = Request::Environment { name: service.name.to_owned() };
-            if !running.has(service.name)
-                && matches!(ask(home, &request).await, Ok(Answer::Environment { .. }))
-            {
+            let Ok(Answer::Environment { variables }) = ask(home, &request).await else { continue };
+            running.variables.extend(variables);
+            if !running.has(service.name) {
                 running.stopped.push(service.name);
             }
         }
