@@ -7,7 +7,10 @@ use std::{
 };
 
 use mesh_bus::permissions;
-use tokio::{io::AsyncReadExt, net::TcpStream};
+use tokio::{
+    io::AsyncReadExt,
+    net::{TcpStream, ToSocketAddrs},
+};
 
 use super::{ServerError, files, poll_ready};
 use crate::{
@@ -133,8 +136,8 @@ impl Nats {
     /// # Errors
     /// It has not done so in time.
     pub async fn ready(&self, within: Duration) -> Result<(), ServerError> {
-        let address = format!("127.0.0.1:{}", self.port);
-        let probe = || async { nats_greeting(&address).await.map_err(|error| error.to_string()) };
+        let probe =
+            || async { nats_greeting(("127.0.0.1", self.port)).await.map_err(|error| error.to_string()) };
         poll_ready("nats-server", self.url(), within, probe).await
     }
 
@@ -160,11 +163,11 @@ impl Nats {
     }
 }
 
-/// Waits for the greeting with which a nats-server meets a new connection to `host:port`.
+/// Waits for the greeting with which a nats-server meets a new connection.
 ///
 /// # Errors
 /// Nothing listens there, or something else.
-pub async fn nats_greeting(address: &str) -> std::io::Result<()> {
+pub async fn nats_greeting(address: impl ToSocketAddrs) -> std::io::Result<()> {
     let mut connection = TcpStream::connect(address).await?;
     let mut greeting = [0; 5];
     connection.read_exact(&mut greeting).await?;

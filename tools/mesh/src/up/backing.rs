@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use async_nats::{ConnectError, ConnectErrorKind, ConnectOptions};
+use async_nats::{ConnectError, ConnectErrorKind, ConnectOptions, ServerAddr};
 use mesh_launcher::{
     Ready, ReplicaSpec, RestartRule,
     bus::{Bus, BusCredentials},
@@ -225,7 +225,11 @@ pub(super) async fn reach_nats(home: &Home, urls: &str) -> Result<Bus, Failure> 
     let servers: Vec<_> = urls.split(',').map(|url| parts_of_bus(url.trim())).collect();
     let (mut reached, mut cause) = (None, String::new());
     for (scheme, _, address) in &servers {
-        match timeout(ANSWER_PATIENCE, nats_greeting(&with_port(address))).await {
+        let greeting = async {
+            let server: ServerAddr = address.parse()?;
+            nats_greeting((server.host(), server.port())).await
+        };
+        match timeout(ANSWER_PATIENCE, greeting).await {
             Ok(Ok(())) => {
                 reached = Some(format!("{scheme}://{address}"));
                 break;
@@ -263,13 +267,4 @@ pub(super) async fn reach_nats(home: &Home, urls: &str) -> Result<Bus, Failure> 
 
 pub(crate) fn rejects_credentials(error: &ConnectError) -> bool {
     matches!(error.kind(), ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation)
-}
-
-/// An address with the port of NATS if it has none.
-fn with_port(address: &str) -> String {
-    let host = address.trim_end_matches('/');
-    match host.rsplit(']').next().is_some_and(|end| end.contains(':')) {
-        true => host.to_owned(),
-        false => format!("{host}:4222"),
-    }
 }
