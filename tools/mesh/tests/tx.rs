@@ -1,6 +1,12 @@
 //! `mesh tx` from the command line: a node accepts what it signs, and it reports a gateway's answers.
 
-use std::{collections::VecDeque, fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
+use std::{
+    collections::VecDeque,
+    ffi::OsStr,
+    fs,
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+    path::PathBuf,
+};
 
 use bytes::Bytes;
 use mesh_testbed::DevNode;
@@ -92,6 +98,9 @@ async fn a_key_is_its_owners() {
         let refused = folder.sign(&["--hex", "00", "--tx-version", "2", "--no-pow"]).await;
         refused.fails(1, &[words, "mesh tx keygen"]);
     }
+    let mut keygen = command(&["tx", "keygen", "--json"]);
+    let made = Outcome::of(keygen.arg(folder.0.path().join(OsStr::from_bytes(b"k\xff"))), b"").await;
+    assert!(made.json()["publicKey"].is_string(), "a name that is not UTF-8");
 }
 
 #[tokio::test]

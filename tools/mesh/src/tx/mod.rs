@@ -54,7 +54,7 @@ async fn until_stopped(work: impl Future<Output = Result<(), Failure>>) -> Resul
 fn keygen(file: &Path, replace: bool, as_json: bool) -> Result<(), Failure> {
     let public = key::make(file, replace)?.public();
     match as_json {
-        true => print_json(&json!({"file": file, "publicKey": public})),
+        true => print_json(&json!({"file": file.to_string_lossy(), "publicKey": public})),
         false => print(&public),
     }
 }
