@@ -95,30 +95,3 @@ pub(crate) fn answer(id: &Value, outcome: &Result<Value, RpcError>) -> Value {
         Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error}),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_are_read_from_json_and_from_a_uri() {
-        let posted = |params| serde_json::from_value::<Call>(json!({"id": 1, "params": params})).unwrap();
-        let uri = |query| Call::of_uri("tx", Some(query)).unwrap();
-        for call in [
-            posted(json!({"tx": "aGk=", "height": "7"})),
-            posted(json!({"tx": "aGk=", "height": 7})),
-            uri("tx=0x6869&height=7"),
-            uri("tx=0x6869&height=%227%22"),
-        ] {
-            assert_eq!((call.bytes("tx").unwrap(), call.number("height").unwrap()), ("hi".into(), Some(7)));
-        }
-        for call in [posted(json!(null)), posted(json!({"tx": null})), uri("")] {
-            assert_eq!((call.bytes("tx").unwrap(), call.number("height").unwrap()), (Bytes::new(), None));
-        }
-        for call in [posted(json!({"tx": "a", "height": 1.5})), uri("tx=hi&height=x")] {
-            assert_eq!(call.bytes("tx").unwrap_err().code, -32602);
-            assert_eq!(call.number("height").unwrap_err().code, -32602);
-        }
-        assert_eq!(Call::of_uri("tx", Some("tx=0x6")).unwrap_err().code, -32602);
-    }
-}

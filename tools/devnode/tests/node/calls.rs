@@ -29,7 +29,9 @@ async fn a_block_is_shown_with_its_header_and_the_one_before() {
     assert_eq!((&header["height"], &header["chain_id"]), (&json!("10"), &json!("net-1")));
     let before = fixture.call("block", json!({"height": 9})).await["result"].clone();
     assert_eq!(header["last_block_id"], before["block_id"]);
-    assert_eq!(fixture.get("/block?height=9").await.1["result"], before);
+    for target in ["/block?height=9", "/block?height=%229%22"] {
+        assert_eq!(fixture.get(target).await.1["result"], before, "{target}");
+    }
     let first = fixture.call("block", json!({"height": "1"})).await["result"].clone();
     assert_eq!(first["block"]["header"]["last_block_id"]["hash"], "");
     for method in ["block", "block_results"] {
@@ -72,7 +74,9 @@ async fn invalid_calls_have_the_errors_of_a_consensus_node() {
         assert_eq!((found, &answer["error"]["code"]), (status, &json!(code)), "{answer}");
     }
     assert_eq!(fixture.call("nothing", json!({})).await["error"]["code"], -32601);
-    assert_eq!(fixture.call("block", json!({"height": {}})).await["error"]["code"], -32602);
+    for (method, wrong) in [("block", json!({"height": 1.5})), ("broadcast_tx_sync", json!({"tx": "a"}))] {
+        assert_eq!(fixture.call(method, wrong).await["error"]["code"], -32602, "{method}");
+    }
     for (target, status, code) in [("/nothing", 404, -32601), ("/broadcast_tx_sync?tx=0x6", 500, -32602)] {
         let (found, answer) = fixture.get(target).await;
         assert_eq!((found, &answer["error"]["code"]), (status, &json!(code)), "{target}");
