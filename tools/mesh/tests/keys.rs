@@ -2,13 +2,15 @@
 
 use std::{
     fs::{self, File, Permissions},
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown},
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink},
+    path::Path,
     process::Stdio,
 };
 
 use futures_util::future::join_all;
 use mesh_launcher::home::Home;
 use mesh_testbed::{Database, Mesh, enterable_folder, keep_secret};
+use serde_json::{Value, json};
 
 use crate::command::{Outcome, command, mesh};
 
@@ -33,6 +35,32 @@ async fn a_gateway_that_needs_a_key_answers_those_who_name_theirs() {
     let refused = mesh(&export).await;
     refused.fails(1, &["a key is needed", "MESH_API_KEY"]);
     assert!(refused.error.trim_end().ends_with("--api-key"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn keys_are_added_and_removed_and_the_files_permissions_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, link) = (folder.path().join("keys.jsonl"), folder.path().join("link.jsonl"));
+    let keys = async |words: &[&str], file: &Path| {
+        mesh(&[&["keys"], words, &["--file", file.to_str().unwrap()]].concat()).await
+    };
+    let mode = || fs::metadata(&file).unwrap().mode() & 0o777;
+    keys(&["add", "one"], &file).await.done();
+    assert_eq!(mode(), 0o600);
+    fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+    keys(&["add", "two", "--rate", "5"], &file).await.done();
+    keys(&["add", "two"], &file).await.fails(1, &["a key of this name already"]);
+    keys(&["remove", "one"], &file).await.done();
+    keys(&["remove", "one"], &file).await.fails(1, &["no key of this name"]);
+    symlink("keys.jsonl", &link).unwrap();
+    keys(&["add", "three"], &link).await.done();
+    assert_eq!((mode(), link.is_symlink()), (0o640, true));
+    let left = keys(&["list", "--json"], &file).await.json();
+    let left: Vec<_> = left.as_array().unwrap().iter().map(|key| (&key["name"], &key["ratePerS"])).collect();
+    assert_eq!(left, [(&json!("two"), &json!(5)), (&json!("three"), &Value::Null)]);
+    for refused in [Path::new("/dev/full"), folder.path()] {
+        keys(&["add", "one"], refused).await.fails(1, &["regular file"]);
+    }
 }
 
 #[tokio::test]
