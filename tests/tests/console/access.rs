@@ -7,7 +7,7 @@ use std::path::Path;
 use mesh_tests::say;
 use serde_json::{Value, json};
 
-use super::{ASSET, Browser, ConsoleMesh, MARKET, Page};
+use super::{ASSET, Browser, MARKET, Page, SharedConsoleMesh};
 
 /// The page fits into the width of the screen.
 pub(crate) const FITS: &str = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
@@ -45,7 +45,7 @@ pub(crate) async fn assert_accessible(page: &Page, axe: &str, name: &str) {
 #[tokio::test]
 async fn every_view_is_accessible() {
     let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::demo().await;
+    let console_mesh = SharedConsoleMesh::shared().await;
     console_mesh.mesh_client.until_first_segment().await;
     let axe = axe();
     let party = console_mesh.json("/api/v2/delegations?pagination.first=1").await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ConsoleMesh, ORACLE_SPEC, Page, WITHDRAWAL, demo_page};
+use super::{ORACLE_SPEC, Page, SharedConsoleMesh, WITHDRAWAL, shared_page};
 
 pub(crate) async fn cursors(page: &Page) -> Vec<String> {
     page.eval("[...document.querySelectorAll('tr[data-cursor]')].map(row => row.dataset.cursor)").await
@@ -54,7 +54,14 @@ const DELEGATIONS: &str = "Epoch: epochSeq, Party: party, Validator: nodeId, Amo
 const PROPOSALS: &str = "Height: upgradeBlockHeight, Release: networkReleaseTag";
 
 /// Compares the list of one view with the API's, forwards, backwards and by its link.
-async fn walk(console_mesh: &ConsoleMesh, page: &Page, view: &str, path: &str, list: &str, columns: &str) {
+async fn walk(
+    console_mesh: &SharedConsoleMesh,
+    page: &Page,
+    view: &str,
+    path: &str,
+    list: &str,
+    columns: &str,
+) {
     page.open(&format!("#/explore/{view}?size=20")).await;
     let first = console_mesh.json(&format!("/api/v2/{path}?pagination.first=20")).await;
     until_page(page, &of_edges(&first, list, "cursor")).await;
@@ -84,7 +91,7 @@ async fn walk(console_mesh: &ConsoleMesh, page: &Page, view: &str, path: &str, l
 
 #[tokio::test]
 async fn lists_page_by_cursor_and_show_what_the_api_says() {
-    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
+    let Some((_browser, console_mesh, page)) = shared_page().await else { return };
     for (view, path, list, columns) in LISTS {
         walk(&console_mesh, &page, view, path, list, columns).await;
     }
@@ -123,7 +130,7 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
 
 #[tokio::test]
 async fn single_items_are_found_by_id() {
-    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
+    let Some((_browser, console_mesh, page)) = shared_page().await else { return };
     // The example id of the form belongs to a later block than this shortened demo network has, so any id of
     // its data is taken.
     let client = console_mesh.database.connect().await;

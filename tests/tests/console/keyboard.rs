@@ -1,10 +1,10 @@
 //! Navigation by keyboard alone: from view to view, and to the content.
 
-use super::demo_page;
+use super::shared_page;
 
 #[tokio::test]
 async fn views_are_reached_by_keys_alone_and_the_theme_stays() {
-    let Some((_browser, _mesh, page)) = demo_page().await else { return };
+    let Some((_browser, _mesh, page)) = shared_page().await else { return };
     page.open("").await;
     page.key("Tab", false).await;
     assert!(page.is("document.activeElement.classList.contains('skip')").await);

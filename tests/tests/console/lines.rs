@@ -4,7 +4,7 @@ use std::{env, process::Command};
 
 use mesh_tests::{program, say};
 
-use super::{ASSET, MARKET, demo_page};
+use super::{ASSET, MARKET, shared_page};
 
 /// Lists that need no filter.
 const LISTS: [&str; 10] = [
@@ -17,7 +17,7 @@ const LINES: &str = "[...document.querySelectorAll('.line code')].map(line => li
 
 #[tokio::test]
 async fn every_printed_command_line_runs() {
-    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
+    let Some((_browser, console_mesh, page)) = shared_page().await else { return };
     console_mesh.mesh_client.until_first_segment().await;
     let first = async |table| console_mesh.first_id(table).await;
     let position = console_mesh.json("/api/v2/positions?pagination.first=1").await;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{MARKET, demo_page, write_block};
+use super::{MARKET, demo_page, shared_page, write_block};
 
 fn nodes(reply: &Value) -> Vec<Value> {
     reply["candles"]["edges"].as_array().unwrap().iter().map(|edge| edge["node"].clone()).collect()
@@ -60,7 +60,7 @@ const LISTED: &str =
 
 #[tokio::test]
 async fn markets_come_first_sorted_by_turnover_and_enter_opens_the_first_match() {
-    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
+    let Some((_browser, console_mesh, page)) = shared_page().await else { return };
     page.open("").await;
     page.until("document.querySelectorAll('.trend').length >= 5").await;
     let markets = console_mesh.json("/api/v2/markets").await["markets"]["edges"].clone();

@@ -29,20 +29,25 @@ mod submit;
 
 use access::{FITS, assert_accessible, axe};
 use browser::Browser;
-use console_mesh::{ASSET, ConsoleMesh, MARKET, ORACLE_SPEC, WITHDRAWAL, ungrouped};
+use console_mesh::{ASSET, ConsoleMesh, MARKET, ORACLE_SPEC, SharedConsoleMesh, WITHDRAWAL, ungrouped};
 use explore::cursors;
 use page::Page;
 use protocol::Protocol;
 use tokio_postgres::Client;
 
 /// A page of the gateway of a demo network, with its browser; `None`, with a message that the test is skipped, when
-/// there is none.
+/// there is none. Other tests read the same gateway.
+async fn shared_page() -> Option<(Browser, SharedConsoleMesh, Page)> {
+    page_of(SharedConsoleMesh::shared).await
+}
+
+/// The same of a gateway that no other test uses.
 async fn demo_page() -> Option<(Browser, ConsoleMesh, Page)> {
     page_of(ConsoleMesh::demo).await
 }
 
 /// The same of another mesh, which is started if there is a browser.
-async fn page_of(start: impl AsyncFnOnce() -> ConsoleMesh) -> Option<(Browser, ConsoleMesh, Page)> {
+async fn page_of<P>(start: impl AsyncFnOnce() -> ConsoleMesh<P>) -> Option<(Browser, ConsoleMesh<P>, Page)> {
     let (browser, console_mesh) = (Browser::start().await?, start().await);
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     Some((browser, console_mesh, page))

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use mesh_testbed::{Database, Mesh, Signal, eventually};
 use serde_json::{Value, json};
 
-use super::{demo_page, ungrouped};
+use super::{shared_page, ungrouped};
 
 #[tokio::test]
 async fn the_status_shows_height_lag_services_and_limits_of_the_demo_network() {
-    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
+    let Some((_browser, console_mesh, page)) = shared_page().await else { return };
     // The name of the view in older links.
     page.open("#/now").await;
     page.until("document.title.startsWith('Status')").await;

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::demo_page;
+use super::shared_page;
 
 #[tokio::test]
 async fn a_party_has_a_page_that_is_remembered_and_its_ledger() {
-    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
+    let Some((_browser, console_mesh, page)) = shared_page().await else { return };
     let saves = json!({"source": "delete window.showSaveFilePicker"});
     page.call("Page.addScriptToEvaluateOnNewDocument", saves).await;
     page.open("#/explore/orders?liveOnly=true").await;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ConsoleMesh, MARKET, Page, demo_page};
+use super::{MARKET, Page, SharedConsoleMesh, shared_page};
 
 /// A block in the middle of the demo network.
 const AT: &str = "atBlock=700";
@@ -11,7 +11,7 @@ const AT: &str = "atBlock=700";
 const FIELD: &str = "Height or time, UTC";
 
 /// The page of the market is that of the block.
-async fn until_market(page: &Page, mesh: &ConsoleMesh) {
+async fn until_market(page: &Page, mesh: &SharedConsoleMesh) {
     let trades = mesh.json(&format!("/api/v2/trades?marketId={MARKET}&pagination.first=20&{AT}")).await;
     let trades = trades["trades"]["edges"].as_array().unwrap();
     let sizes: Vec<_> = trades.iter().map(|edge| edge["node"]["size"].clone()).collect();
@@ -24,7 +24,7 @@ async fn until_market(page: &Page, mesh: &ConsoleMesh) {
 
 #[tokio::test]
 async fn a_height_or_a_time_puts_the_whole_page_at_a_block() {
-    let Some((_browser, mesh, page)) = demo_page().await else { return };
+    let Some((_browser, mesh, page)) = shared_page().await else { return };
     page.open(&format!("#/markets/{MARKET}")).await;
     page.press("Past").await;
     for (wrong, said) in [
@@ -59,7 +59,7 @@ async fn a_height_or_a_time_puts_the_whole_page_at_a_block() {
 
 #[tokio::test]
 async fn a_link_to_the_past_keeps_its_block_in_all_views_and_reads_nothing_of_now() {
-    let Some((_browser, mesh, page)) = demo_page().await else { return };
+    let Some((_browser, mesh, page)) = shared_page().await else { return };
     let order = mesh.json(&format!("/api/v2/orders?liveOnly=true&pagination.first=1&{AT}")).await;
     let party = order["orders"]["edges"][0]["node"]["partyId"].as_str().unwrap().to_owned();
     let path = format!("/api/v2/party/{party}/portfolio");
