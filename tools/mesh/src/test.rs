@@ -63,7 +63,7 @@ pub(crate) async fn test(program: Option<&str>, filters: &[String]) -> Result<()
 pub(crate) async fn update() -> Result<(), Failure> {
     run(async |root| {
         build(root, &["--tests"]).await?;
-        let which = ["--lib", "--bins", "--tests", "generated"];
+        let which = ["--tests", "generated"];
         let update = ("MESH_UPDATE".to_owned(), "1".to_owned());
         Toolbox::find(root).await?.tests(root, &which, &[update]).await?;
         Ok(())
@@ -100,7 +100,7 @@ async fn everything(root: &Path) -> Result<(), Failure> {
     }
     build(root, &["--tests"]).await?;
     // No comment has an example to run, and looking for one takes two seconds a crate.
-    let mut skipped = toolbox.tests(root, &["--lib", "--bins", "--tests"], &[]).await?;
+    let mut skipped = toolbox.tests(root, &["--tests"], &[]).await?;
     let strict = [("RUSTDOCFLAGS".to_owned(), "-D warnings".to_owned())];
     step(root, "documentation", &["doc", "--workspace", "--no-deps"], &strict).await?;
     skipped.extend(deny::check(root).await?);
