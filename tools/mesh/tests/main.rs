@@ -4,6 +4,7 @@
 
 mod command;
 mod doctor;
+mod documents;
 mod export;
 mod history;
 mod ingest;

@@ -1,8 +1,7 @@
 //! A whole mesh on this machine from the command line: the ready line, `ps`, stop and start, the end.
 
 mod dist;
-mod documents;
-mod installed;
+pub(crate) mod installed;
 
 use std::{os::unix::fs::PermissionsExt as _, path::Path, process::Stdio};
 

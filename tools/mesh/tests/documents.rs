@@ -11,8 +11,10 @@ use mesh_testbed::{Database, eventually};
 use serde_json::{Map, Value};
 use tokio::process::Command;
 
-use super::installed::{Installed, PATIENCE, Up, get_json, hash_of};
-use crate::Outcome;
+use crate::{
+    Outcome,
+    up::installed::{Installed, PATIENCE, Up, get_json, hash_of},
+};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Number of blocks of the demo network that the examples need.
