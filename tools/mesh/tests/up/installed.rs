@@ -3,7 +3,7 @@
 use std::{
     env,
     ffi::OsString,
-    os::unix::fs::symlink,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -119,6 +119,26 @@ impl Installed {
     /// Runs a command that has to succeed; returns standard output.
     pub(crate) async fn order(&self, args: &[&str]) -> String {
         Outcome::of(&mut self.mesh(args), b"").await.done().to_owned()
+    }
+
+    /// Asserts that the secrets of a running mesh are private under its umask, and that only its user may write to
+    /// its folders.
+    pub(crate) fn keeps_secrets(&self) {
+        let (home, umask) = (self.home(), self.umask);
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert!(!home.join("postgres").is_symlink(), "umask {umask:?}: the data has left the home");
+        let files = |folder: &str| home.join(folder).read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let mut secrets: Vec<_> = files("postgres/users").chain(files("nats/users")).collect();
+        assert!(secrets.len() > 8, "{secrets:?}");
+        secrets
+            .extend(["postgres/password", "nats/nats-server.conf", "mesh.json"].map(|file| home.join(file)));
+        for secret in secrets {
+            assert_eq!(mode(&secret), 0o600, "umask {umask:?}: {}", secret.display());
+        }
+        assert_eq!(mode(&home.join("run")), 0o700, "its control socket tells every secret");
+        for folder in ["", "postgres", "postgres/users", "nats", "nats/users", "logs"] {
+            assert_eq!(mode(&home.join(folder)) & 0o022, 0, "umask {umask:?}: {folder}");
+        }
     }
 
     /// The address of the development node, from its log.

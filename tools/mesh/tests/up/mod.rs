@@ -3,7 +3,7 @@
 mod dist;
 pub(crate) mod installed;
 
-use std::{os::unix::fs::PermissionsExt as _, path::Path, process::Stdio};
+use std::{path::Path, process::Stdio};
 
 use installed::{Installed, PATIENCE, START, Up, get_json, hash_of, runs, send};
 use jiff::Timestamp;
@@ -57,9 +57,10 @@ fn all_run(rows: &[Row]) {
 
 #[tokio::test]
 async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
-    let installed = Installed::new();
+    let installed = Installed::with_umask("077");
     let up = installed.up().await;
     assert_eq!(up.status().await, 200);
+    installed.keeps_secrets();
 
     all_run(&installed.rows().await);
     let node = installed.node().await;
@@ -115,34 +116,6 @@ async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
     let stderr = installed.stop(again, Signal::TERM).await;
     says(&stderr, &["keeping the demo network", "edge has no replicas", "mesh scale edge=1"]);
     assert!(!stderr.contains("writing"), "{stderr}");
-}
-
-/// The mode of a file or folder.
-fn mode(path: &Path) -> u32 {
-    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
-}
-
-#[tokio::test]
-async fn a_mesh_comes_up_under_any_umask_and_its_secrets_stay_private() {
-    for umask in ["077", "000"] {
-        let installed = Installed::with_umask(umask);
-        let up = installed.up_with(&["--demo-blocks", "2"]).await;
-        let home = installed.home();
-        assert!(!home.join("postgres").is_symlink(), "umask {umask}: the data has left the home");
-        let files = |folder: &str| home.join(folder).read_dir().unwrap().map(|entry| entry.unwrap().path());
-        let mut secrets: Vec<_> = files("postgres/users").chain(files("nats/users")).collect();
-        assert!(secrets.len() > 8, "{secrets:?}");
-        secrets
-            .extend(["postgres/password", "nats/nats-server.conf", "mesh.json"].map(|file| home.join(file)));
-        for secret in secrets {
-            assert_eq!(mode(&secret), 0o600, "umask {umask}: {}", secret.display());
-        }
-        assert_eq!(mode(&home.join("run")), 0o700, "its control socket tells every secret");
-        for folder in ["", "postgres", "postgres/users", "nats", "nats/users", "logs"] {
-            assert_eq!(mode(&home.join(folder)) & 0o022, 0, "umask {umask}: {folder}");
-        }
-        installed.stop(up, Signal::TERM).await;
-    }
 }
 
 #[tokio::test]
