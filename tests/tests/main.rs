@@ -17,6 +17,7 @@ mod grpc;
 mod guide;
 mod http_hardening;
 mod json;
+mod judges;
 mod keys;
 mod lifecycle;
 mod limits;
