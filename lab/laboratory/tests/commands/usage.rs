@@ -1,5 +1,4 @@
 //! The command line of the laboratory: exit codes, and error messages of one line.
-#![allow(clippy::unwrap_used)]
 
 use std::process::Command;
 

@@ -1,5 +1,4 @@
 //! The baseline processes that `mesh bench` compares the product with, started as it starts them.
-#![allow(clippy::unwrap_used)]
 
 use std::{
     net::{IpAddr, Ipv4Addr},
