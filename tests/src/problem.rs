@@ -1,8 +1,6 @@
 //! The one error form (contract section 2), checked strictly.
 
-use std::fmt::Debug;
-
-use mesh_testbed::{Answer, http1::RawAnswer};
+use mesh_testbed::Answer;
 use serde_json::Value;
 
 /// The table of 2.1: code, name, HTTP statuses, whether `Retry-After` is present.
@@ -34,42 +32,12 @@ pub struct Problem {
     pub inner: String,
 }
 
-/// An answer as one of the HTTP clients returns it.
-pub trait HttpAnswer: Debug {
-    /// The status code.
-    fn status(&self) -> u16;
-    /// The value of a header, when it is there.
-    fn header(&self, name: &str) -> Option<&str>;
-    /// The body.
-    fn body(&self) -> &[u8];
-}
-
-macro_rules! http_answers {
-    ($($answer:ty),*) => {
-        $(impl HttpAnswer for $answer {
-            fn status(&self) -> u16 {
-                self.status
-            }
-
-            fn header(&self, name: &str) -> Option<&str> {
-                self.header(name)
-            }
-
-            fn body(&self) -> &[u8] {
-                &self.body
-            }
-        })*
-    };
-}
-
-http_answers!(Answer, RawAnswer);
-
 /// Reads an error answer.
 ///
 /// # Errors
 /// The first violation of the contract's form.
-pub fn read(answer: &impl HttpAnswer) -> Result<Problem, String> {
-    let (status, header) = (answer.status(), |name| answer.header(name));
+pub fn read(answer: &Answer) -> Result<Problem, String> {
+    let (status, header) = (answer.status, |name| answer.header(name));
     if header("content-type") != Some("application/json") {
         return Err(format!("the content type is {:?}", header("content-type")));
     }
@@ -80,7 +48,7 @@ pub fn read(answer: &impl HttpAnswer) -> Result<Problem, String> {
         return Err(format!("Cache-Control is {:?}", header("cache-control")));
     }
     let body: Value =
-        serde_json::from_slice(answer.body()).map_err(|error| format!("the body is not JSON: {error}"))?;
+        serde_json::from_slice(&answer.body).map_err(|error| format!("the body is not JSON: {error}"))?;
     let code = body["code"].as_i64().ok_or("code is not an integer")?;
     let row = CODES.iter().find(|row| row.0 == code && row.2.contains(&status));
     let Some((_, name, _, comes_back)) = row else {
@@ -133,8 +101,8 @@ fn detail(detail: &Value) -> Result<(), String> {
 /// Asserts that an answer is an error of the contract's form with this status, gRPC code and application
 /// number.
 #[track_caller]
-pub fn assert_problem(answer: &impl HttpAnswer, status: u16, code: i64, number: i64) -> Problem {
-    assert_eq!(answer.status(), status, "{answer:?}");
+pub fn assert_problem(answer: &Answer, status: u16, code: i64, number: i64) -> Problem {
+    assert_eq!(answer.status, status, "{answer:?}");
     let problem = read(answer).unwrap_or_else(|wrong| panic!("{wrong}: {answer:?}"));
     assert_eq!((problem.code, problem.number), (code, number), "{answer:?}");
     problem

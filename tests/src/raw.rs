@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mesh_testbed::http1::{Connection, RawAnswer};
+use mesh_testbed::{Answer, http1::Connection};
 use tokio::time::timeout;
 
 /// Time limit for what must happen at once.
@@ -27,7 +27,7 @@ pub async fn send(connection: &mut Connection, request: &str) {
 }
 
 /// The next answer of a connection.
-pub async fn answer(connection: &mut Connection) -> RawAnswer {
+pub async fn answer(connection: &mut Connection) -> Answer {
     let answer = timeout(TIME_LIMIT, connection.answer(false)).await;
     let answer = answer.unwrap_or_else(|_| panic!("there is no answer within {TIME_LIMIT:?}"));
     let answer = answer.unwrap_or_else(|error| panic!("no answer: {error}"));
@@ -35,7 +35,7 @@ pub async fn answer(connection: &mut Connection) -> RawAnswer {
 }
 
 /// The answer to a request over its own connection.
-pub async fn answer_to(url: &str, request: &str) -> RawAnswer {
+pub async fn answer_to(url: &str, request: &str) -> Answer {
     answer(&mut begin(url, request).await).await
 }
 

@@ -4,10 +4,7 @@
 mod height_order;
 mod store_outage;
 
-use mesh_testbed::{
-    Database, Mesh, MeshSetup,
-    http1::{Connection, RawAnswer},
-};
+use mesh_testbed::{Answer, Database, Mesh, MeshSetup, http1::Connection};
 use mesh_tests::raw;
 
 const ACCOUNTS: &str = "/accounts";
@@ -23,13 +20,13 @@ async fn send(connection: &mut Connection, path: &str) {
 }
 
 /// Sends a GET request and returns its answer.
-async fn get(connection: &mut Connection, path: &str) -> RawAnswer {
+async fn get(connection: &mut Connection, path: &str) -> Answer {
     send(connection, path).await;
     raw::answer(connection).await
 }
 
 /// The block height in an answer's `X-Block-Height` header.
-fn height(answer: &RawAnswer) -> u64 {
+fn height(answer: &Answer) -> u64 {
     let parsed = answer.header("x-block-height").and_then(|value| value.parse().ok());
     parsed.unwrap_or_else(|| panic!("no height: {answer:?}"))
 }

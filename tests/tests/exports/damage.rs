@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use mesh_testbed::http1::{Connection, RawAnswer};
+use mesh_testbed::http1::Connection;
 use mesh_tests::{access::line, assert_has, assert_problem, say, zip};
 use rand::{SeedableRng, rngs::SmallRng};
 use serde_json::json;
@@ -40,12 +40,12 @@ async fn download(mesh_client: &MeshClient, path: &str) -> Outcome {
 }
 
 /// Begins a download with a small receive buffer and reads a mebibyte of it.
-async fn read_a_mebibyte(served: &HandmadeMesh, path: &str) -> (RawAnswer, TcpStream, Vec<u8>) {
+async fn read_a_mebibyte(served: &HandmadeMesh, path: &str) -> (Answer, TcpStream, Vec<u8>) {
     let mut connection = Connection::open_narrow(&served.mesh.url(), 64 << 10).await.unwrap();
     connection.send(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
     let (head, mut stream) = connection.head_then_stream().await.unwrap();
     assert_eq!(head.status, 200);
-    let mut received = head.body.clone();
+    let mut received = head.body.to_vec();
     while received.len() < 1 << 20 {
         assert!(stream.read_buf(&mut received).await.unwrap() > 0);
     }

@@ -44,7 +44,7 @@ async fn assert_refused_after_valid(url: &str, refused: &str, behind: usize, cut
     }
     let refusal = answer(&mut connection).await;
     assert_eq!(refusal.status, 400, "{shown}: {refusal:?}");
-    assert_eq!(refusal.body, b"", "{shown}");
+    assert!(refusal.body.is_empty(), "{shown}: {refusal:?}");
     assert!(refusal.closes(), "{shown}: {refusal:?}");
     assert_eq!(rest(&mut connection).await, b"", "{shown}");
 }

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, io, time::Duration};
 
-use mesh_testbed::http1::{Connection, RawAnswer};
+use mesh_testbed::{Answer, http1::Connection};
 use mesh_tests::problem;
 use rand::{SeedableRng, rngs::SmallRng};
 use tokio::time::timeout;
@@ -73,7 +73,7 @@ impl Attack {
 
     /// A request with a clear end is sent over the keep-alive connection; any other over one of its own,
     /// whose sending side is closed after it.
-    async fn send(&mut self, fuzzed: &FuzzedRequest) -> io::Result<Option<RawAnswer>> {
+    async fn send(&mut self, fuzzed: &FuzzedRequest) -> io::Result<Option<Answer>> {
         if !fuzzed.is_sound {
             let mut connection = Connection::open(&self.url).await?;
             // The edge may refuse it before it is complete.
@@ -95,7 +95,7 @@ impl Attack {
 }
 
 /// Why an answer is not one that a hostile request may get, if it is not.
-fn check_answer(fuzzed: &FuzzedRequest, answer: &RawAnswer) -> Result<(), String> {
+fn check_answer(fuzzed: &FuzzedRequest, answer: &Answer) -> Result<(), String> {
     let description =
         || format!("{} with {}", answer.status, answer.body[..answer.body.len().min(500)].escape_ascii());
     if let Some(ignored) = answer.header("x-ignored") {

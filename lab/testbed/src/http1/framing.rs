@@ -1,5 +1,7 @@
 //! The framing of HTTP/1.1 responses: the ends of a head and of its body. Pure functions.
 
+use http::{HeaderMap, HeaderName, HeaderValue};
+
 /// Maximum length of a response's head, bytes.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Maximum number of a response's headers.
@@ -44,13 +46,14 @@ impl<'a> Head<'a> {
         std::str::from_utf8(found.value).ok()
     }
 
-    /// The headers: names in lower case, values as text.
-    pub fn headers(&self) -> Vec<(String, String)> {
+    /// The headers.
+    pub fn headers(&self) -> HeaderMap {
         let given = self.headers.iter().take_while(|header| !header.name.is_empty());
         let owned = |header: &httparse::Header<'_>| {
-            (header.name.to_ascii_lowercase(), String::from_utf8_lossy(header.value).into_owned())
+            let name = HeaderName::from_bytes(header.name.as_bytes()).ok()?;
+            Some((name, HeaderValue::from_bytes(header.value).ok()?))
         };
-        given.map(owned).collect()
+        given.filter_map(owned).collect()
     }
 
     /// The length that the head declares for the body.
@@ -175,7 +178,7 @@ mod tests {
         let read = Head::parse(received.as_bytes()).unwrap().unwrap();
         assert_eq!((read.status, read.bytes, read.body()), (503, head.len(), Ok(Body::Length(2))));
         assert_eq!((read.header("retry-after"), read.header("x")), (Some("1"), None));
-        assert_eq!(read.headers()[2], ("content-length".to_owned(), "2".to_owned()));
+        assert_eq!(read.headers()["content-length"], "2");
         for malformed in [&b"SSH-2.0\r\n\r\n"[..], b"HTTP/1.0 200 OK\r\n\r\n", &[b'a'; MAX_HEAD_BYTES + 1]] {
             Head::parse(malformed).unwrap_err();
         }

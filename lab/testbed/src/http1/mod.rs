@@ -8,13 +8,14 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use bytes::BufMut as _;
+use bytes::{BufMut as _, Bytes};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
 };
 
 pub use self::framing::{Body, Chunk, Head};
+use crate::Answer;
 
 /// Bytes of a body that are read at once.
 const PIECE_BYTES: usize = 16 << 10;
@@ -53,29 +54,6 @@ pub struct Connection<S = TcpStream> {
     stream: S,
     unread: Vec<u8>,
     has_received: bool,
-}
-
-/// A response with its body.
-#[derive(Debug, Clone)]
-pub struct RawAnswer {
-    /// The status code.
-    pub status: u16,
-    /// The headers, names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// The body, unchunked.
-    pub body: Vec<u8>,
-}
-
-impl RawAnswer {
-    /// The value of a header, when it is there.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
-    }
-
-    /// Whether the server closes the connection after this response.
-    pub fn closes(&self) -> bool {
-        self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
-    }
 }
 
 impl Connection {
@@ -147,7 +125,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ///
     /// # Errors
     /// When the connection breaks, or the response is not valid HTTP.
-    pub async fn answer(&mut self, to_head: bool) -> io::Result<Option<RawAnswer>> {
+    pub async fn answer(&mut self, to_head: bool) -> io::Result<Option<Answer>> {
         self.has_received = !self.unread.is_empty();
         loop {
             let Some((mut answer, body)) = self.head().await? else { return Ok(None) };
@@ -155,7 +133,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 continue;
             }
             if !to_head {
-                answer.body = self.body(body).await?;
+                answer.body = self.body(body).await?.into();
             }
             return Ok(Some(answer));
         }
@@ -166,9 +144,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ///
     /// # Errors
     /// When the connection breaks or ends, or the response is not valid HTTP.
-    pub async fn head_then_stream(mut self) -> io::Result<(RawAnswer, S)> {
+    pub async fn head_then_stream(mut self) -> io::Result<(Answer, S)> {
         let (answer, _) = self.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        Ok((RawAnswer { body: self.unread, ..answer }, self.stream))
+        Ok((Answer { body: self.unread.into(), ..answer }, self.stream))
     }
 
     /// Reads until the server closes; returns all unread bytes.
@@ -184,11 +162,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ///
     /// # Errors
     /// When the connection breaks, or the head is not valid HTTP.
-    pub async fn head(&mut self) -> io::Result<Option<(RawAnswer, Body)>> {
+    pub async fn head(&mut self) -> io::Result<Option<(Answer, Body)>> {
         loop {
             if let Some(head) = Head::parse(&self.unread).map_err(io::Error::other)? {
                 let body = head.body().map_err(io::Error::other)?;
-                let answer = RawAnswer { status: head.status, headers: head.headers(), body: Vec::new() };
+                let answer = Answer { status: head.status, headers: head.headers(), body: Bytes::new() };
                 self.unread.drain(..head.bytes);
                 return Ok(Some((answer, body)));
             }

@@ -3,7 +3,10 @@
 
 use std::{fmt, net::SocketAddr};
 
-use mesh_testbed::http1::{self, Dial, RawAnswer};
+use mesh_testbed::{
+    Answer,
+    http1::{self, Dial},
+};
 use tokio::net::TcpStream;
 
 /// The key of all clients of the drills. Edges without keys ignore it.
@@ -35,7 +38,7 @@ impl fmt::Display for RequestError {
 
 #[derive(Debug)]
 pub(crate) struct Response {
-    pub(crate) raw: RawAnswer,
+    pub(crate) raw: Answer,
     /// The block height that it shows, when it names one.
     pub(crate) height: Option<u64>,
     /// The height of an earlier response on the same connection, when that was greater.

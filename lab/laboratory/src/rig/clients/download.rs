@@ -5,7 +5,10 @@
 
 use std::{future::Future, net::SocketAddr, time::Duration};
 
-use mesh_testbed::http1::{Body, Connection, Dial, RawAnswer};
+use mesh_testbed::{
+    Answer,
+    http1::{Body, Connection, Dial},
+};
 use rand::{Rng as _, rngs::SmallRng};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -20,7 +23,7 @@ const TEXT_BYTES: usize = 16 << 10;
 
 /// A response whose body is being read.
 pub(crate) struct Download {
-    pub(crate) head: RawAnswer,
+    pub(crate) head: Answer,
     connection: Connection,
     body: Body,
 }

@@ -17,7 +17,7 @@ use std::{
 };
 
 use mesh::failure::{Failure, cannot};
-use mesh_testbed::http1::RawAnswer;
+use mesh_testbed::Answer;
 use parking_lot::Mutex;
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tokio::{
@@ -290,7 +290,7 @@ fn judge(
     headers: &str,
     sent: Instant,
 ) -> (ReadResult, Option<String>) {
-    let RawAnswer { status, ref body, .. } = response.raw;
+    let Answer { status, ref body, .. } = response.raw;
     // An answer as of a block has the height of that block.
     let earlier_height = response.earlier_height.filter(|_| !request.path.contains("atBlock="));
     let wrong = match (status, earlier_height) {
@@ -334,12 +334,12 @@ pub(crate) trait Judge: Send + Sync {
 
     /// Why an answer with status 200 or 304 is wrong, if it is. Gets the request's additional header lines and
     /// when it was sent.
-    fn wrong(&self, answer: &RawAnswer, headers: &str, sent: Instant) -> Option<String>;
+    fn wrong(&self, answer: &Answer, headers: &str, sent: Instant) -> Option<String>;
 }
 
 /// Texts that every answer must contain.
 impl Judge for Vec<String> {
-    fn wrong(&self, answer: &RawAnswer, _: &str, _: Instant) -> Option<String> {
+    fn wrong(&self, answer: &Answer, _: &str, _: Instant) -> Option<String> {
         if answer.status == 304 {
             return Some("a 304 that was not asked for".to_owned());
         }
@@ -357,7 +357,7 @@ mod tests {
     fn an_answer_contains_all_that_it_must() {
         let must_contain = vec!["\"id\":\"7\"".to_owned(), "\"amount\":\"49\"".to_owned()];
         let wrong = |must_contain: &Vec<String>, status, body: &str| {
-            let answer = RawAnswer { status, headers: Vec::new(), body: body.into() };
+            let answer = Answer { status, headers: http::HeaderMap::new(), body: body.to_owned().into() };
             must_contain.wrong(&answer, "", Instant::now())
         };
         assert_eq!(wrong(&must_contain, 200, r#"{"amount":"49","id":"7"}"#), None);

@@ -12,7 +12,7 @@ use std::{
 };
 
 use flate2::read::GzDecoder;
-use mesh_testbed::http1::RawAnswer;
+use mesh_testbed::Answer;
 use parking_lot::Mutex;
 
 use super::{
@@ -106,12 +106,12 @@ struct PastJudge {
 }
 
 impl Judge for PastJudge {
-    fn wrong(&self, answer: &RawAnswer, _: &str, _: Instant) -> Option<String> {
+    fn wrong(&self, answer: &Answer, _: &str, _: Instant) -> Option<String> {
         let history = &self.observations.history;
         if answer.header("x-block-height") != Some(&*self.height.to_string()) {
             return Some(format!("as of another block than {}: {answer:?}", self.height));
         }
-        let Some(content) = history.content(answer.body.clone()) else {
+        let Some(content) = history.content(answer.body.to_vec()) else {
             return Some("a body that is no JSON".to_owned());
         };
         let checked = history.check_past(self.question, self.height, content);
@@ -136,13 +136,13 @@ impl Judge for QuestionJudge {
         format!("{gzip}{}", tag.unwrap_or_default())
     }
 
-    fn wrong(&self, answer: &RawAnswer, headers: &str, sent: Instant) -> Option<String> {
+    fn wrong(&self, answer: &Answer, headers: &str, sent: Instant) -> Option<String> {
         self.check(answer, headers, (sent, Instant::now())).err()
     }
 }
 
 impl QuestionJudge {
-    fn check(&self, answer: &RawAnswer, headers: &str, when: (Instant, Instant)) -> Result<(), String> {
+    fn check(&self, answer: &Answer, headers: &str, when: (Instant, Instant)) -> Result<(), String> {
         let Observations { history, last_tags, tags, old, .. } = &*self.observations;
         let number = |name| answer.header(name).and_then(|value| value.parse::<u64>().ok());
         let (Some(height), Some(time_ns), Some(tag)) =
@@ -175,7 +175,7 @@ impl QuestionJudge {
         Ok(())
     }
 
-    fn content_of_304(&self, answer: &RawAnswer, headers: &str, tag: &Arc<str>) -> Result<Content, String> {
+    fn content_of_304(&self, answer: &Answer, headers: &str, tag: &Arc<str>) -> Result<Content, String> {
         let known = self.observations.tags.lock().get(&(self.question, Arc::clone(tag))).copied();
         match known.filter(|_| answer.body.is_empty() && headers.contains(&if_none_match(tag))) {
             Some(content) => {
@@ -186,8 +186,8 @@ impl QuestionJudge {
         }
     }
 
-    fn content_of_200(&self, answer: &RawAnswer, headers: &str) -> Result<Content, String> {
-        let mut body = answer.body.clone();
+    fn content_of_200(&self, answer: &Answer, headers: &str) -> Result<Content, String> {
+        let mut body = answer.body.to_vec();
         if answer.header("content-encoding").is_some() {
             if !headers.contains(GZIP) {
                 return Err("gzip that was not asked for".to_owned());

@@ -11,8 +11,8 @@ use std::{
 
 use mesh::failure::Failure;
 use mesh_testbed::{
-    TlsClient,
-    http1::{Body, Connection as Http, Dial, RawAnswer},
+    Answer, TlsClient,
+    http1::{Body, Connection as Http, Dial},
     poll,
 };
 use parking_lot::Mutex;
@@ -365,7 +365,7 @@ impl Shared {
     }
 }
 
-async fn refusal(connection: &mut Http<Socket>, head: &RawAnswer, mut body: Body) -> Refusal {
+async fn refusal(connection: &mut Http<Socket>, head: &Answer, mut body: Body) -> Refusal {
     let (mut message, mut piece) = (Vec::new(), Vec::new());
     // An incomplete error text is good enough.
     while let Ok(Ok(true)) = timeout(SILENCE, connection.piece(&mut body, &mut piece, PIECE_BYTES)).await {
