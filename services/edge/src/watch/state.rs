@@ -113,7 +113,7 @@ pub(crate) struct Progress {
     number: u64,
     resets: u64,
     /// Number of looks when an event was delayed because the head had moved.
-    held_at: Option<u64>,
+    pub(super) held_at: Option<u64>,
 }
 
 /// The next step for a watcher.

@@ -32,7 +32,7 @@ impl World {
         while now_ms >= self.clients[index].ready_ms {
             let (head, latest, client) = (self.head, &self.latest, &mut self.clients[index]);
             let Some(progress) = &mut client.progress else { return };
-            let held_before = format!("{progress:?}").contains("held_at: Some");
+            let held_before = progress.held_at.is_some();
             let next = progress.next(latest, head);
             let shown = progress.height(latest, head);
             assert!(shown <= head.height, "a sign of life shows {shown} and the head is {head:?}");
