@@ -64,6 +64,11 @@ struct Read {
 }
 
 impl Read {
+    /// Time of its next step.
+    fn next_ms(&self) -> u64 {
+        if self.seen.is_none() { self.sees_ms } else { self.ends_ms }
+    }
+
     /// The backend's answer: none below the head that was known at the request.
     fn answered(&self) -> Option<Seen> {
         self.seen.flatten().filter(|seen| seen.height >= self.head.height)
@@ -182,29 +187,43 @@ impl World {
         }
     }
 
-    /// Time of the next simulated action.
+    /// Time of the next simulated action. In loops: chained iterators are slow without optimisation.
     fn next_ms(&self) -> u64 {
-        let of_read = |read: &Option<Read>| {
-            read.as_ref().map(|read| if read.seen.is_none() { read.sees_ms } else { read.ends_ms })
+        let (now_ms, mut next_ms) = (self.now_ms, u64::MAX);
+        let mut consider = |ms: u64| {
+            if ms > now_ms {
+                next_ms = next_ms.min(ms);
+            }
         };
-        let look_due = self.schedule.due(self.head).map(|due| {
-            let due = due.saturating_duration_since(self.start).as_millis();
-            u64::try_from(due).unwrap()
-        });
-        let busy = [self.next_block_ms, self.next_late_row_ms, self.next_outage_ms, self.next_plain_ms];
-        let times = [of_read(&self.plain), of_read(&self.look), look_due.filter(|_| self.look.is_none())];
-        let openings = self.clients.iter().filter_map(|client| of_read(&client.opening));
-        let clients = self.clients.iter().flat_map(|client| [client.ready_ms, client.comes_back_ms]);
-        let all = times.into_iter().flatten().chain(self.announced.iter().map(|(at, _)| *at));
-        all.chain(busy.into_iter().filter(|_| self.is_busy()))
-            .chain(self.reset_ms)
-            .chain(self.believed_ms)
-            .chain(openings)
-            .chain(clients)
-            .filter(|at| *at > self.now_ms)
-            .chain([BUSY_MS, LAST_BLOCK_MS].into_iter().filter(|at| *at > self.now_ms))
-            .min()
-            .unwrap_or(self.now_ms + 1)
+        for read in [&self.plain, &self.look].into_iter().flatten() {
+            consider(read.next_ms());
+        }
+        for client in &self.clients {
+            consider(client.ready_ms);
+            consider(client.comes_back_ms);
+            if let Some(read) = &client.opening {
+                consider(read.next_ms());
+            }
+        }
+        for (at, _) in &self.announced {
+            consider(*at);
+        }
+        if self.look.is_none()
+            && let Some(due) = self.schedule.due(self.head)
+        {
+            consider(u64::try_from(due.saturating_duration_since(self.start).as_millis()).unwrap());
+        }
+        if self.is_busy() {
+            for at in [self.next_block_ms, self.next_late_row_ms, self.next_outage_ms, self.next_plain_ms] {
+                consider(at);
+            }
+        }
+        for at in [self.reset_ms, self.believed_ms].into_iter().flatten() {
+            consider(at);
+        }
+        consider(BUSY_MS);
+        consider(LAST_BLOCK_MS);
+        if next_ms == u64::MAX { now_ms + 1 } else { next_ms }
     }
 
     fn run(mut self) -> u64 {
