@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mesh_demo::{Plan, Rows};
+use mesh_demo::Rows;
 
-use crate::parsed::{Parsed, history, rows_of};
+use crate::parsed::{Parsed, default_rows};
 
 /// All values of columns, as `<column> <prefix of its values>: <value> <value>`. A line that begins with blanks
 /// continues the one before.
@@ -30,14 +30,14 @@ const AT_LEAST: [(&str, usize); 10] = [
 
 #[test]
 fn the_default_history_covers_the_contract() {
-    let rows = rows_of(history(Plan::default()));
-    every_value_occurs(&rows);
-    traps_of_csv_occur(&rows);
-    withdrawals_go_every_way(&rows);
-    oracle_specs_have_every_form(&rows);
-    upgrades_grow_and_end(&rows);
-    parameters_and_epochs_change(&rows);
-    candles_look_real(&rows);
+    let rows = default_rows();
+    every_value_occurs(rows);
+    traps_of_csv_occur(rows);
+    withdrawals_go_every_way(rows);
+    oracle_specs_have_every_form(rows);
+    upgrades_grow_and_end(rows);
+    parameters_and_epochs_change(rows);
+    candles_look_real(rows);
 }
 
 /// The values of a column without NULL.

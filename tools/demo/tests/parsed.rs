@@ -1,18 +1,32 @@
 //! Reads rows by the names of their columns, for all tests of the demo network.
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock, Mutex},
+};
 
 use mesh_demo::{Block, Plan, Record, Rows, Simulator};
 use mesh_store::schema::columns;
 
+/// The places of a table's columns.
+type Columns = Arc<BTreeMap<String, usize>>;
+
+/// The columns of a table. They are found once: the search in the schema takes longer than most rows of a block.
+fn columns_of(table: &str) -> Columns {
+    static KNOWN: Mutex<BTreeMap<String, Columns>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap();
+    let find = || Arc::new(columns(table).into_iter().zip(0..).collect());
+    Arc::clone(known.entry(table.to_owned()).or_insert_with(find))
+}
+
 /// A table's rows with their columns by name.
 pub(crate) struct Parsed<'a> {
-    columns: BTreeMap<String, usize>,
+    columns: Columns,
     pub(crate) rows: &'a [Record],
 }
 
 impl<'a> Parsed<'a> {
     pub(crate) fn new(rows: &'a Rows, table: &str) -> Self {
-        let columns: BTreeMap<String, usize> = columns(table).into_iter().zip(0..).collect();
+        let columns = columns_of(table);
         assert!(rows.records(table).iter().all(|row| row.len() == columns.len()), "{table}");
         Parsed { columns, rows: rows.records(table) }
     }
@@ -49,6 +63,12 @@ pub(crate) fn history(plan: Plan) -> Vec<Block> {
     let blocks = plan.blocks;
     let mut simulator = Simulator::new(plan).unwrap();
     (0..blocks).map(|_| simulator.next_history_block()).collect()
+}
+
+/// All rows of the default history.
+pub(crate) fn default_rows() -> &'static Rows {
+    static ROWS: LazyLock<Rows> = LazyLock::new(|| rows_of(history(Plan::default())));
+    &ROWS
 }
 
 /// All rows of some blocks, those of a block's transactions first.

@@ -5,7 +5,7 @@ use mesh_store::schema::columns;
 use mesh_testbed::Database;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
-use crate::parsed::{history, rows_of};
+use crate::parsed::default_rows;
 
 /// All rows of a table, sorted.
 async fn stored(client: &Client, table: &str) -> Vec<Record> {
@@ -35,7 +35,7 @@ async fn the_default_history_loads_and_comes_out_as_it_went_in() {
     write_history(database.url(), &plan, |done, total| steps.push((done, total))).await.unwrap();
     assert_eq!((steps[0], steps[steps.len() - 1]), ((0, 5_000), (5_000, 5_000)));
 
-    let rows = rows_of(history(plan.clone()));
+    let rows = default_rows();
     let client = database.connect().await;
     client.batch_execute("SET TIME ZONE 'UTC'").await.unwrap();
     for table in rows.tables() {
