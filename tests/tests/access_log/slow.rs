@@ -7,7 +7,7 @@ use mesh_tests::{MeshClient, fixture, link_with_edge_script, metric};
 use tokio::time::{Instant, timeout};
 
 /// At some 300 bytes each, these lines exceed the log queue and the pipe's buffer.
-const REQUESTS: u64 = 4000;
+const REQUESTS: u64 = 3000;
 
 #[tokio::test]
 async fn an_unread_log_delays_no_request() {
