@@ -41,7 +41,11 @@ pub(super) const DRILL: Drill = Drill {
     about: "Attacks an edge under reads; reads must not fail or become slow",
     options: &[SLACK, POLITE_RATE],
     play: Play::Phases(Playing {
-        world: |_| Setup { fill: &[watches::FILL], has_rows: true, ..Setup::default() },
+        world: |options| {
+            let env =
+                vec![("MESH_EDGE_HEAD_TIMEOUT_MS", options.play().either(HEAD).as_millis().to_string())];
+            Setup { fill: &[watches::FILL], has_rows: true, env, ..Setup::default() }
+        },
         setup: |world| {
             let (rate, attackers) = (world.options.number("rate"), world.attackers());
             format!("{rate} requests a second beside {attackers} attackers")
@@ -103,8 +107,9 @@ impl World<'_> {
     }
 }
 
-/// The edge's time limits of a head, of a body, and of an idle connection (contract section 7).
-const HEAD: Duration = Duration::from_secs(10);
+/// The edge's time limits of a head, of a body, and of an idle connection (contract section 7). In the short form
+/// edges are configured with a shorter one for heads.
+const HEAD: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(3)];
 const BODY: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(60);
 /// A connection may be closed this much after its limit.
@@ -119,7 +124,7 @@ const SHORT_LENGTH: Duration = Duration::from_secs(3);
 
 const PHASES: &[Phase] = &[
     phase("head", "Connections that send half a head", |world, _| {
-        Box::pin(closed(world, "half a head", Attack::Head, 1, HEAD))
+        Box::pin(closed(world, "half a head", Attack::Head, 1, world.play.either(HEAD)))
     }),
     phase("body", "Bodies sent at one byte a second", |world, _| {
         Box::pin(closed(world, "slow bodies", Attack::Body, 1, BODY))
@@ -139,8 +144,7 @@ const PHASES: &[Phase] = &[
     }),
 ];
 
-/// Attackers connect once, and the edge must close them in time. The short form awaits only limits of at most
-/// [`HEAD`].
+/// Attackers connect once, and the edge must close them in time. The short form awaits the limit of heads only.
 async fn closed(
     world: &World<'_>,
     name: &str,
@@ -150,8 +154,8 @@ async fn closed(
 ) -> Result<Report, Failure> {
     let measured_load = world.measured_load().await?;
     let count = world.attackers() * multiple;
-    let is_awaited = !world.play.short || within <= HEAD;
-    let ramp_up = if is_awaited && within > HEAD { SLOW_RAMP_UP } else { RAMP_UP };
+    let is_awaited = !world.play.short || kind == Attack::Head;
+    let ramp_up = if is_awaited && kind != Attack::Head { SLOW_RAMP_UP } else { RAMP_UP };
     let length = if is_awaited { within + world.play.bound(LATER) } else { SHORT_LENGTH };
     let ended = Attackers::send(kind, count, world.edges.cached, ramp_up).end(ramp_up + length).await;
     let mut report = world.load_report(name, measured_load).await;
