@@ -1,13 +1,25 @@
-//! A client of a WebSocket that answers no ping. In a file whose name comes first: tests begin in the order of their
-//! names, and this one waits for more than a minute while others run.
+//! What takes long because clients and the store are silent, all at the same time. In a file whose name comes first:
+//! tests begin in the order of their names, and this one waits for more than a minute while others run.
 
 use std::time::{Duration, Instant};
 
-use mesh_tests::{HANDSHAKE, raw};
+use mesh_tests::{Event, Events, HANDSHAKE, WebSocket, raw};
+use tokio_tungstenite::tungstenite::Message;
 
-use crate::watch::start;
+use crate::watch::{LIMITS, start, withdrawal, write_block};
+
+/// Longest time between two signs of life of a stream (W4).
+const SIGN_WITHIN: Duration = Duration::from_secs(15);
 
 #[tokio::test]
+async fn silent_connections_have_signs_of_life_and_end_after_a_minute_without_a_pong() {
+    tokio::join!(
+        a_client_that_answers_no_ping_is_closed_after_a_minute(),
+        a_quiet_connection_has_pings_and_signs_of_life(),
+        late_rows_are_sent_without_a_new_block_and_an_idle_stream_sends_heartbeats(),
+    );
+}
+
 async fn a_client_that_answers_no_ping_is_closed_after_a_minute() {
     let (_database, mesh, _client) = start(&[]).await;
     let mut connection = raw::begin(&mesh.url(), HANDSHAKE).await;
@@ -19,4 +31,38 @@ async fn a_client_that_answers_no_ping_is_closed_after_a_minute() {
     assert_eq!(rest.windows(2).filter(|two| two == b"\x03\xf3").count(), 1, "1011: {rest:?}");
     let elapsed = opened.elapsed().as_secs();
     assert!((70..90).contains(&elapsed), "{elapsed} s");
+}
+
+async fn a_quiet_connection_has_pings_and_signs_of_life() {
+    let (database, _mesh, client) = start(&[]).await;
+    let mut socket = WebSocket::open(client.url(), &[]).await.unwrap();
+    socket.watch("a", LIMITS).await;
+    socket.news().await;
+    write_block(&database.connect().await, 4, None).await;
+    let (opened, mut has_ping, mut has_sign) = (Instant::now(), false, false);
+    while !(has_ping && has_sign) {
+        match socket.message().await.unwrap().unwrap() {
+            Message::Ping(_) => has_ping = true,
+            Message::Text(text) => {
+                assert_eq!(text.as_str(), r#"{"id":"a","height":"4"}"#);
+                has_sign = true;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(opened.elapsed() < Duration::from_secs(18), "{:?}", opened.elapsed());
+    socket.send(Message::Ping(b"x".to_vec().into())).await;
+    while socket.message().await.unwrap().unwrap() != Message::Pong(b"x".to_vec().into()) {}
+}
+
+async fn late_rows_are_sent_without_a_new_block_and_an_idle_stream_sends_heartbeats() {
+    let (database, _mesh, client) = start(&[]).await;
+    let mut events = Events::open(&client, &withdrawal(), &[]).await.unwrap();
+    events.event().await;
+    let late = "UPDATE withdrawals SET ref = 'late'";
+    database.connect().await.batch_execute(late).await.unwrap();
+    let event = events.block_within(SIGN_WITHIN).await.expect("it is looked at").unwrap();
+    assert_eq!((event.id, &event.json()["withdrawal"]["ref"]), (Some(3), &"late".into()));
+    let sign = events.block_within(SIGN_WITHIN).await.expect("a sign of life").unwrap();
+    assert_eq!(sign, Event { comment: Some("3".to_owned()), ..Event::default() });
 }

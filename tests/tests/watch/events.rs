@@ -1,14 +1,9 @@
 //! What the events of a watch are, and when they come (W1, W2, W4, W5, W6, W10, W11).
 
-use std::time::Duration;
-
 use mesh_tests::{Event, Events, MeshClient, ProxiedServer, assert_problem, cases, fixture, raw};
 use proto_msgs::{Contract, Method};
 
 use super::{LIMITS, SOON, start, withdrawal, write_block};
-
-/// Longest time between two signs of life of a stream (W4).
-const SIGN_WITHIN: Duration = Duration::from_secs(15);
 
 async fn open(client: &MeshClient, path: &str) -> Events {
     Events::open(client, path, &[]).await.unwrap_or_else(|refused| panic!("{path}: {refused:?}"))
@@ -74,19 +69,6 @@ async fn an_event_comes_with_the_block_that_changes_the_answer_and_none_with_one
         assert_eq!(event.json()["withdrawal"]["ref"], reference);
         assert_eq!(event.data, client.get(&withdrawal()).await.text(), "what a plain read gives");
     }
-}
-
-#[tokio::test]
-async fn late_rows_are_sent_without_a_new_block_and_an_idle_stream_sends_heartbeats() {
-    let (database, _mesh, client) = start(&[]).await;
-    let mut events = open(&client, &withdrawal()).await;
-    events.event().await;
-    let late = "UPDATE withdrawals SET ref = 'late'";
-    database.connect().await.batch_execute(late).await.unwrap();
-    let event = events.block_within(SIGN_WITHIN).await.expect("it is looked at").unwrap();
-    assert_eq!((event.id, &event.json()["withdrawal"]["ref"]), (Some(3), &"late".into()));
-    let sign = events.block_within(SIGN_WITHIN).await.expect("a sign of life").unwrap();
-    assert_eq!(sign, Event { comment: Some("3".to_owned()), ..Event::default() });
 }
 
 #[tokio::test]

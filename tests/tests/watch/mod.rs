@@ -16,12 +16,12 @@ use mesh_tests::fixture;
 use tokio_postgres::Client;
 
 /// A read of the store whose answer changes with [`write_withdrawal`].
-fn withdrawal() -> String {
+pub(crate) fn withdrawal() -> String {
     format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL)
 }
 
 /// A read of the store whose answer does not change.
-const LIMITS: &str = "/api/v2/network/limits";
+pub(crate) const LIMITS: &str = "/api/v2/network/limits";
 
 /// Shorter than the time in which nothing is looked at without a new block.
 const SOON: Duration = Duration::from_millis(800);

@@ -1,6 +1,6 @@
 //! Watches over a WebSocket (F1-F3): states, errors, limits and ends.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures_util::future::join_all;
 use mesh_testbed::TlsClient;
@@ -265,29 +265,6 @@ async fn a_handshake_after_a_plain_request_of_the_same_connection_is_answered() 
     assert_eq!(answer.status, 101);
     let mut socket = WebSocket::after_handshake(stream).await;
     assert_watch_is_answered(&mut socket).await;
-}
-
-#[tokio::test]
-async fn a_quiet_connection_has_pings_and_signs_of_life() {
-    let (database, _mesh, client) = start(&[]).await;
-    let mut socket = open(&client).await;
-    socket.watch("a", LIMITS).await;
-    socket.news().await;
-    write_block(&database.connect().await, 4, None).await;
-    let (opened, mut has_ping, mut has_sign) = (Instant::now(), false, false);
-    while !(has_ping && has_sign) {
-        match socket.message().await.unwrap().unwrap() {
-            Message::Ping(_) => has_ping = true,
-            Message::Text(text) => {
-                assert_eq!(text.as_str(), r#"{"id":"a","height":"4"}"#);
-                has_sign = true;
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-    assert!(opened.elapsed() < Duration::from_secs(18), "{:?}", opened.elapsed());
-    socket.send(Message::Ping(b"x".to_vec().into())).await;
-    while socket.message().await.unwrap().unwrap() != Message::Pong(b"x".to_vec().into()) {}
 }
 
 #[tokio::test]
