@@ -119,7 +119,7 @@ impl Listing {
             let position = position(cursor);
             let order = |row: &Row| self.compare(row, &position);
             let order = |row: &Row| if descending { order(row).reverse() } else { order(row) };
-            display.iter().filter(|row| order(row) <= up_to).count()
+            display.partition_point(|row| order(row) <= up_to)
         };
         let (start, end) = if page.last.is_some() || page.before.is_some() {
             let end = page.before.as_ref().map_or(display.len(), |cursor| count(cursor, Ordering::Less));
