@@ -44,10 +44,17 @@ pub fn filtered(
     };
     let leaves: Vec<&Leaf> = leaves.iter().filter(is_filter).collect();
     let nodes: Vec<&Value> = listing.rows.iter().map(|row| &row.node).collect();
+    let mut texts = Vec::new();
+    nodes.iter().for_each(|node| collect_texts(node, &mut texts));
+    // Thousands of rows have few different values.
+    let texts: BTreeSet<&str> = texts.into_iter().collect();
     let mut targets = BTreeSet::new();
     for leaf in &leaves {
-        let values: BTreeSet<String> = nodes.iter().flat_map(|node| values(leaf, node)).collect();
-        let values: Vec<String> = values.into_iter().collect();
+        let mut values = accepted(leaf, texts.iter().copied().collect());
+        values.sort_unstable();
+        values.dedup();
+        // Without rows not even a flag has values that occur.
+        values.retain(|_| !nodes.is_empty());
         let mut chosen: Vec<&str> = values.choose_multiple(random, most).map(String::as_str).collect();
         chosen.extend(if matches!(leaf.field.kind(), Kind::String) { Some(UNKNOWN_ID) } else { None });
         targets.extend(chosen.into_iter().map(|value| format!("{base}&{}={value}", leaf.name)));
@@ -79,6 +86,11 @@ pub fn filtered(
 fn values(leaf: &Leaf, node: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     collect_texts(node, &mut texts);
+    accepted(leaf, texts)
+}
+
+/// Values that a filter accepts, of these texts.
+fn accepted(leaf: &Leaf, mut texts: Vec<&str>) -> Vec<String> {
     let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     let is_hex = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     texts.retain(|text| !text.is_empty());
