@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use mesh_testbed::http2::{ACCEPT, AUTHORITY, Connection, Frame, HEADERS, get_request};
 use mesh_tests::{Event, Events, HANDSHAKE, WebSocket, raw};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -17,6 +18,7 @@ async fn silent_connections_have_signs_of_life_and_end_after_a_minute_without_a_
         a_client_that_answers_no_ping_is_closed_after_a_minute(),
         a_quiet_connection_has_pings_and_signs_of_life(),
         late_rows_are_sent_without_a_new_block_and_an_idle_stream_sends_heartbeats(),
+        an_http_2_client_may_pause_for_a_minute_while_an_answer_is_open(),
     );
 }
 
@@ -65,4 +67,19 @@ async fn late_rows_are_sent_without_a_new_block_and_an_idle_stream_sends_heartbe
     assert_eq!((event.id, &event.json()["withdrawal"]["ref"]), (Some(3), &"late".into()));
     let sign = events.block_within(SIGN_WITHIN).await.expect("a sign of life").unwrap();
     assert_eq!(sign, Event { comment: Some("3".to_owned()), ..Event::default() });
+}
+
+/// It neither reads the answer nor the pings behind it meanwhile.
+async fn an_http_2_client_may_pause_for_a_minute_while_an_answer_is_open() {
+    let (_database, mesh, _client) = start(&[]).await;
+    let mut connection = Connection::open(&mesh.url()).await.unwrap();
+    let watch = get_request(&withdrawal(), &[(AUTHORITY, "x"), (ACCEPT, "text/event-stream")]);
+    connection.send(&Frame::request(1, &watch)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    connection.send(&Frame::request(3, &get_request("/health", &[(AUTHORITY, "x")]))).await.unwrap();
+    for stream in [1, 3] {
+        let head = tokio::time::timeout(Duration::from_secs(20), connection.next(HEADERS)).await;
+        let head = head.expect("an answer in time").expect("the connection stays open");
+        assert_eq!(head.stream, stream);
+    }
 }

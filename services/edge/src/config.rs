@@ -23,6 +23,10 @@ const BUS_TIME: Duration = Duration::from_millis(250);
 /// A client that reads nothing of its response for this long is disconnected (contract section 7).
 pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// A client that confirms nothing for this long, neither sent bytes nor an HTTP/2 ping, is lost. The ping waits behind
+/// all bytes that a slow client has not read, so [`STALL_TIMEOUT`] applies first where it can.
+pub(crate) const UNCONFIRMED_TIMEOUT: Duration = STALL_TIMEOUT.saturating_add(Duration::from_secs(30));
+
 /// Requests of one HTTP/2 connection at the same time.
 pub(crate) const HTTP2_STREAMS: u32 = 128;
 

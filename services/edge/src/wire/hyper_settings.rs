@@ -5,7 +5,7 @@ use hyper_util::{
     server::conn::auto,
 };
 
-use crate::config::{HTTP2_STREAMS, Limits};
+use crate::config::{HTTP2_STREAMS, Limits, UNCONFIRMED_TIMEOUT};
 
 /// Greatest buffer of a connection, so that thousands of slow clients cost little. hyper answers 431 to more
 /// than 100 fields and to a head that does not fit.
@@ -24,10 +24,8 @@ mod http2 {
     pub(super) const REMOTE_RESETS: usize = crate::config::HTTP2_STREAMS as usize;
     /// Requests that were reset for the client's errors, during all of a connection's life.
     pub(super) const LOCAL_RESETS: usize = 1024;
-    /// Silence of the client before a ping.
+    /// Silence of the client before a ping, which keeps the connection open in networks that drop silent ones.
     pub(super) const PING_AFTER: Duration = Duration::from_secs(20);
-    /// Longest time for the answer to a ping.
-    pub(super) const PONG_TIMEOUT: Duration = Duration::from_secs(10);
 }
 
 /// The builder of connections with these limits.
@@ -48,6 +46,6 @@ pub(super) fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
         .max_pending_accept_reset_streams(http2::REMOTE_RESETS)
         .max_local_error_reset_streams(http2::LOCAL_RESETS)
         .keep_alive_interval(http2::PING_AFTER)
-        .keep_alive_timeout(http2::PONG_TIMEOUT);
+        .keep_alive_timeout(UNCONFIRMED_TIMEOUT);
     builder
 }

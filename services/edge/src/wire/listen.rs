@@ -1,14 +1,16 @@
 //! The listening sockets: inherited from the parent process (so that replicas share them and a restart loses
 //! no connection), else bound here.
 
-use std::{io, time::Duration};
+use std::io;
 
 use listenfd::ListenFd;
 use mesh_chassis::cannot_listen;
 use socket2::SockRef;
 use tokio::net::TcpListener;
 
-use crate::config::{Config, STALL_TIMEOUT};
+use crate::config::Config;
+#[cfg(target_os = "linux")]
+use crate::config::UNCONFIRMED_TIMEOUT;
 
 /// Length of the accept queue, as far as the system allows (`net.core.somaxconn`). A client whose connection
 /// finds it full retries after 1, 2 and 4 s.
@@ -18,11 +20,6 @@ const BACKLOG: i32 = 4096;
 /// takes megabytes for a client that reads nothing.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 128 << 10;
-
-/// `TCP_USER_TIMEOUT`: how long sent data may stay unacknowledged, as by a client that has lost power. The kernel's
-/// default is 15 minutes; the edge's own limit applies first where it can.
-#[cfg(target_os = "linux")]
-const UNCONFIRMED: Duration = STALL_TIMEOUT.saturating_add(Duration::from_secs(30));
 
 /// Opens every listening socket.
 ///
@@ -58,18 +55,19 @@ pub(crate) fn listeners(config: &Config) -> io::Result<Vec<TcpListener>> {
 /// Sets the accept queue's length, also of an inherited socket, and the limits on unsent and unacknowledged data.
 fn configure(listener: &std::net::TcpListener) -> io::Result<()> {
     let socket = SockRef::from(listener);
-    // Accepted connections inherit them.
+    // Accepted connections inherit them. `TCP_USER_TIMEOUT` is for sent data that stays unacknowledged, as by a client
+    // that has lost power: the kernel's default is 15 minutes.
     #[cfg(target_os = "linux")]
     {
         socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
-        socket.set_tcp_user_timeout(Some(UNCONFIRMED))?;
+        socket.set_tcp_user_timeout(Some(UNCONFIRMED_TIMEOUT))?;
     }
     socket.listen(BACKLOG)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpStream;
+    use std::{net::TcpStream, time::Duration};
 
     use super::*;
 
@@ -101,7 +99,7 @@ mod tests {
         configure(&listener).unwrap();
         client.connect(&listener.local_addr().unwrap().into()).unwrap();
         let (mut connection, _) = listener.accept().unwrap();
-        assert_eq!(SockRef::from(&connection).tcp_user_timeout().unwrap(), Some(UNCONFIRMED));
+        assert_eq!(SockRef::from(&connection).tcp_user_timeout().unwrap(), Some(UNCONFIRMED_TIMEOUT));
         connection.set_nonblocking(true).unwrap();
         let (mut taken, answer) = (0, vec![0; 64 * 1024]);
         while let Ok(bytes) = connection.write(&answer) {
