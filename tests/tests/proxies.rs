@@ -21,6 +21,8 @@ use tokio::{
     time::{Instant, timeout},
 };
 
+use crate::watch::{LIMITS, write_block};
+
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const PAGE: &str = "docs/operations/proxy.md";
 const WITHIN: Duration = Duration::from_secs(20);
@@ -230,6 +232,16 @@ async fn a_cache_asks_once_for_all_clients() {
     assert_eq!(kept, MeshClient::new(&mesh).get("/api/v2/markets?pagination.first=4").await.body);
     let events = ["--http1.1", "-H", "Accept: text/event-stream"];
     proxy.begins("/api/v2/markets", &events, b"\ndata: {\"markets\"").await;
+
+    // An answer that does not change has the height of a new block.
+    let height = async |height: &str| {
+        let head = proxy.get(LIMITS, &["--fail", "-o", "answer", "-D", "-"]).await?;
+        let head = String::from_utf8_lossy(&head).to_lowercase();
+        head.contains(&format!("x-block-height: {height}\r\n")).then_some(()).ok_or(head)
+    };
+    height(fixture::HEIGHT).await.unwrap();
+    write_block(&database.connect().await, 4, None).await;
+    retry(WITHIN / 2, async || height("4").await).await;
 }
 
 #[test]
