@@ -10,7 +10,7 @@ use proto_msgs::OperationInfo;
 use warp::reply::Response;
 
 use crate::{
-    admission::head::{HttpError, check_size},
+    admission::head::{HttpError, check_size, is_preflight},
     ask::{
         answer::Answer, backend::NO_MEMORY, block_wait::BlockWait, cache::HttpQuestion,
         call_context::CallContext,
@@ -64,6 +64,10 @@ impl HttpCall<'_> {
             return Ok(answer::preflight(ALL_METHODS, &head.headers, &state.config));
         }
         let Some(matched) = matched else {
+            // A browser shows the 404 of the request that follows only if its preflight succeeds.
+            if is_preflight(&head.method, &head.headers) {
+                return Ok(answer::preflight(ALL_METHODS, &head.headers, &state.config));
+            }
             return Err(Problem::not_found(NOT_MAPPED, "no such path").into());
         };
         if head.method == Method::OPTIONS {

@@ -63,6 +63,12 @@ async fn j14_options_is_answered_with_204_and_what_is_allowed() {
             assert_eq!(answer.header("access-control-max-age"), Some("7200"), "{path}");
         }
     }
+    // The 404 of an unknown path is readable only after a successful preflight.
+    let preflight = [("origin", "https://somewhere.example"), ("access-control-request-method", "POST")];
+    let answer = mesh.send_with("OPTIONS", "/nowhere", &preflight).await;
+    let methods = answer.header("access-control-allow-methods");
+    assert_eq!((answer.status, methods), (204, Some("GET, HEAD, POST, OPTIONS")));
+    assert_eq!(mesh.send("OPTIONS", "/nowhere").await.status, 404);
 }
 
 #[tokio::test]

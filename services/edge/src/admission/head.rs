@@ -1,6 +1,9 @@
 //! Checks of a request's head: its size and the host it names; the refusal of a request over HTTP.
 
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Version, header::HOST};
+use http::{
+    HeaderMap, HeaderValue, Method, Request, StatusCode, Version,
+    header::{ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN},
+};
 use mesh_framing::is_host;
 use mesh_problem::{NOT_MAPPED, Problem};
 
@@ -47,6 +50,13 @@ pub(crate) fn check_size(url: usize, headers: &HeaderMap, limits: &Limits) -> Re
         return too_large(status, "the headers are too large", limits.head_bytes);
     }
     Ok(())
+}
+
+/// Whether this is a CORS preflight: browsers send one before a request of a page, and cannot avoid it.
+pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
+    method == Method::OPTIONS
+        && headers.contains_key(ORIGIN)
+        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// Whether the authority of the target (absolute form, `CONNECT`, `:authority`) and the `Host` of HTTP/2 are

@@ -12,16 +12,14 @@ use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use http::{
-    HeaderMap, Method, Request, Version,
-    header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN},
-};
+use http::{HeaderMap, Request, Version};
 use mesh_problem::Problem;
 
 use crate::{
     admission::{
         client_limit::{ClientLimit, ClientPermit},
         fair_semaphore::{FairSemaphore, Owner, Permit, Rejected},
+        head::is_preflight,
         rate_limiter::{RateLimitStatus, RateLimiter},
     },
     client_address::{Address, ClientId, TrustedProxies},
@@ -181,11 +179,8 @@ impl Admission {
             Some(Err(refusal)) => (None, Some(refusal)),
             _ => (None, (!self.is_anonymous_allowed).then_some(KeyRefusal::Missing)),
         };
-        // Browsers ask so before a request, and cannot avoid it.
-        let is_preflight = request.method() == Method::OPTIONS
-            && headers.contains_key(ORIGIN)
-            && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-        let rate = if is_preflight { None } else { self.count(address, key.as_ref()) };
+        let rate =
+            if is_preflight(request.method(), headers) { None } else { self.count(address, key.as_ref()) };
         let id = key.as_ref().map_or(ClientId::Address(address), |key| ClientId::Key(key.key.number()));
         ClientContext { connection: Arc::clone(connection), address, id, key, refusal, rate }
     }
