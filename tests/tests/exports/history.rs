@@ -117,6 +117,7 @@ async fn a_range_is_given_under_its_conditions_alone() {
         let Some(part) = part else {
             let header = answer.header("content-range");
             assert_eq!((answer.status, header), (416, Some(&*format!("bytes */{length}"))), "{range}");
+            assert_eq!(answer.header("vary"), Some("Accept-Encoding, Accept"), "{range}");
             let pretty = mesh_client.get_with(&format!("{DELEGATIONS}&pretty"), "range", range).await;
             assert!(pretty.text().starts_with("{\n"), "{range}");
             continue;

@@ -239,7 +239,7 @@ fn not_satisfiable(length: u64, is_pretty: bool) -> Response {
     let status = StatusCode::RANGE_NOT_SATISFIABLE;
     let mut response = answer::error(&HttpError::new(status, problem), is_pretty);
     response.headers_mut().insert(CONTENT_RANGE, text(format!("bytes */{length}")));
-    response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+    answer::vary(response.headers_mut(), "Accept");
     response
 }
 
