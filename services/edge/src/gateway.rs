@@ -161,9 +161,11 @@ impl GatewayState {
     }
 }
 
-/// The problem of a message that the gateway has not answered.
+/// The problem of a message that the gateway has not answered: its mailbox is closed or its handler has panicked, which
+/// the error does not distinguish.
 pub(crate) fn unanswered(error: &MailboxError) -> Problem {
-    Problem::unavailable("the edge is stopping").caused_by(error.to_string())
+    Problem::unavailable("the edge dropped the request: it is stopping, or failed")
+        .caused_by(error.to_string())
 }
 
 /// The code that a request counts with if it is dropped before its answer: the client has left, or receives
@@ -181,5 +183,36 @@ fn record_in_trace(span: &Span, response: &mut Response) {
     span.record_attribute("http.response.status_code", i64::from(status.as_u16()));
     if status.is_server_error() {
         span.record_failure(status.as_str());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Faulty;
+
+    impl Actor for Faulty {
+        type Context = Context<Self>;
+    }
+
+    #[derive(Message)]
+    #[rtype(result = "()")]
+    struct Panic;
+
+    impl Handler<Panic> for Faulty {
+        type Result = CancelOnDrop<()>;
+
+        fn handle(&mut self, _: Panic, _: &mut Context<Self>) -> Self::Result {
+            CancelOnDrop::new(async { panic!("as this test wants") })
+        }
+    }
+
+    #[actix::test]
+    async fn a_panic_of_a_handler_is_not_reported_as_a_stop() {
+        let error = Faulty.start().send(Panic).await.unwrap_err();
+        let problem = unanswered(&error);
+        assert_eq!(problem.code, Code::Unavailable);
+        assert!(problem.to_string().contains("or failed"), "{problem}");
     }
 }

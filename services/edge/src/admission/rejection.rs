@@ -19,8 +19,8 @@ use crate::{access_log::AccessLog, unread_body::linger};
 /// the 503.
 const MAX_LINGERING: usize = 32;
 
-/// Most bytes read during a lingering close.
-const LINGER_BYTES: u64 = 64 << 10;
+/// Most bytes that are read of a rejected connection.
+const REJECTED_BYTES: u64 = 64 << 10;
 
 /// Pause after `accept` failed because a resource ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -49,7 +49,7 @@ impl Rejector {
         }
         let Ok(permit) = Arc::clone(&self.lingering).try_acquire_owned() else { return };
         tokio::spawn(async move {
-            linger(stream, LINGER_BYTES).await;
+            linger(stream, REJECTED_BYTES).await;
             drop(permit);
         });
     }
