@@ -159,11 +159,8 @@ impl Attempt<'_> {
         if let Some(executed) = self.look_up_until(doubted_at).await {
             return executed;
         }
-        let asked = self.ask_again().await;
-        match &asked.result {
-            Ok(reply) if reply.success && reply.height == 0 => self.wait_for_block(deadline).await,
-            _ => asked,
-        }
+        let answered = self.ask_again().await;
+        self.until_block(answered, deadline).await
     }
 
     /// Submits and waits for a block.
@@ -173,18 +170,21 @@ impl Attempt<'_> {
             return outcome;
         }
         self.log_send(false);
-        match self.submitter.nodes.broadcast_commit(self.tx).await {
+        let answered = match self.submitter.nodes.broadcast_commit(self.tx).await {
             Ok((result, Some(height))) => self.executed(IncludedTx { height, result }),
             Ok((result, None)) => self.refused(result).await,
-            Err(CallError::Refused(Refusal::InCache)) => {
-                let cached = self.resolve_cached().await;
-                match &cached.result {
-                    Ok(reply) if reply.success => self.wait_for_block(deadline).await,
-                    _ => cached,
-                }
-            }
+            Err(CallError::Refused(Refusal::InCache)) => self.resolve_cached().await,
             Err(CallError::Refused(Refusal::NoBlockYet)) => self.no_block_yet(),
             Err(failed) => self.failed(failed).await,
+        };
+        self.until_block(answered, deadline).await
+    }
+
+    /// The outcome in a block, if the answer is that the node has the transaction.
+    async fn until_block(&self, answered: Outcome, deadline: Instant) -> Outcome {
+        match &answered.result {
+            Ok(reply) if reply.success && reply.height == 0 => self.wait_for_block(deadline).await,
+            _ => answered,
         }
     }
 
@@ -234,9 +234,18 @@ impl Attempt<'_> {
         }
     }
 
-    /// A refusal, unless a block has the transaction: a node that has lost its cache refuses a repeat.
+    /// A refusal by the check of a node, unless a node may have the transaction from an earlier submission: that node may
+    /// be another one, which does not answer now, or one that lost its cache. Mempools are not read for a transaction
+    /// that is new to the relay, so that refusals stay cheap.
     async fn refused(&self, result: TxResult) -> Outcome {
+        if self.earlier.was_checked() {
+            return self.as_before();
+        }
         let may_have_arrived = self.may_have_arrived();
+        // Before the blocks: a transaction moves from a mempool into a block.
+        if may_have_arrived && matches!(self.submitter.nodes.is_waiting(&self.hash).await, Ok(true)) {
+            return self.already(Finality::Sync);
+        }
         let pauses = if may_have_arrived { &CACHE_PAUSES[..] } else { &[] };
         let mut found = Ok(None);
         for pause in std::iter::once(&Duration::ZERO).chain(pauses) {
@@ -246,6 +255,14 @@ impl Attempt<'_> {
                 return self.included(included);
             }
         }
+        let TxResult { code, data, log } = result;
+        if self.earlier.may_have_arrived {
+            let what = format!(
+                "the node refuses the transaction now, with code {code}, but may have it from an earlier submission; \
+                 the outcome is unknown"
+            );
+            return Outcome::unknown(self.late(&what).caused_by(format!("{data} {log}")));
+        }
         if let Err(error) = found
             && self.may_be_included(&error)
         {
@@ -253,23 +270,20 @@ impl Attempt<'_> {
                         is unknown";
             return Outcome::unknown(self.late(what).caused_by(format!("{error:?}")));
         }
-        let TxResult { code, data, log } = result;
         let reply = SubmitTransactionReply { code, data, log, ..SubmitTransactionReply::default() };
         self.known(Finality::Sync, reply)
     }
 
-    /// Whether a block may have a transaction that the node refuses, although this lookup failed. Another client or
-    /// another replica may have submitted it before.
+    /// Whether a block may have a transaction that the node refuses and that no earlier submission is known to have left
+    /// open, although this lookup failed. Another client or another replica may have submitted it before.
     fn may_be_included(&self, lookup: &CallError) -> bool {
         match lookup {
             CallError::Late | CallError::Broken(_) | CallError::TooLong | CallError::NotSent(_) => true,
             CallError::Foreign(status) if status.is_server_error() => true,
-            // Without an index, what a check refuses after it was handed over counts as refused, unless a check took it before.
-            CallError::Refused(Refusal::NoIndex) => {
-                self.earlier.may_have_arrived || self.earlier.was_checked()
-            }
+            // What was handed over without a check counts as refused when a check refuses it.
+            CallError::Refused(Refusal::NoIndex) => false,
             // A proxy may answer so at all times.
-            CallError::Foreign(_) | CallError::Refused(_) => self.may_have_arrived(),
+            CallError::Foreign(_) | CallError::Refused(_) => self.earlier.is_accepted(),
         }
     }
 

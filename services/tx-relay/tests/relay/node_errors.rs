@@ -1,26 +1,37 @@
 //! What clients get for each answer of a node or of a proxy in front of it: a transaction is called not taken only
 //! where that is known.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use mesh_problem::Code;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use mesh_problem::{Code, Problem};
 use mesh_testbed::NodeKind;
 use mesh_transaction::TxHash;
 use parking_lot::Mutex;
 use proto_msgs::v2::{SubmissionType::*, get_transaction_reply::Status};
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{
+    net::TcpListener,
+    time::{Instant, sleep, sleep_until},
+};
 use warp::{Filter as _, http::Response};
 
-use crate::fixture::{Fixture, Setup};
+use crate::fixture::{Fixture, Setup, accepted, already};
 
 /// An answer to broadcasts: the status, `Retry-After`, and the body. In place of `Retry-After` there may be the name of
-/// another method, which gets no answer of a node, or [`NO_INDEX`].
+/// another method, which gets no answer of a node, [`NO_INDEX`], or [`WAITING`].
 type Script = Arc<Mutex<(u16, &'static str, String)>>;
 
 /// The node keeps no index.
 const NO_INDEX: &str = "no index";
+
+/// The transaction of these bytes is in the node's mempool.
+const WAITING: &str = "waiting";
+
+/// An accepted transaction may be lost after this time.
+const DOUBTED_AFTER: Duration = Duration::from_millis(5_100);
 
 /// Serves a node whose broadcasts get the scripted answer and whose index and mempool are empty.
 async fn serve(script: &Script) -> String {
@@ -34,6 +45,9 @@ async fn serve(script: &Script) -> String {
         let (status, retry_after, body) = match method {
             _ if script.lock().1 == method => (502, "", String::new()),
             "status" => result(json!({"node_info": {"network": "c"}, "sync_info": {"catching_up": false}})),
+            "unconfirmed_txs" if script.lock().1 == WAITING => {
+                result(json!({"n_txs": "1", "txs": [STANDARD.encode(WAITING)]}))
+            }
             "unconfirmed_txs" => result(json!({"n_txs": "0", "txs": null})),
             "tx" if script.lock().1 == NO_INDEX => (500, "", error("transaction indexing is disabled")),
             "tx" => (500, "", error("tx (AB) not found")),
@@ -50,9 +64,15 @@ fn error(text: &str) -> String {
         .to_string()
 }
 
-/// The result of a check, and what other methods do.
+/// The result of a check, also inside the answer to a commit, and what other methods do.
 fn checked(others: &'static str, code: u32) -> (u16, &'static str, String) {
-    (200, others, json!({"result": {"code": code, "data": "", "log": "", "hash": ""}}).to_string())
+    let check = json!({"code": code});
+    let result = json!({"code": code, "data": "", "log": "", "hash": "", "check_tx": check, "tx_result": {}});
+    (200, others, json!({"result": result}).to_string())
+}
+
+fn assert_open(problem: &Problem) {
+    assert_eq!((problem.code, problem.number()), (Code::DeadlineExceeded, 90_001), "{problem}");
 }
 
 async fn fixture(script: &Script) -> Fixture {
@@ -136,7 +156,7 @@ async fn what_is_known_to_be_refused_says_so_and_when_to_try_again() {
         }
     }
     // CometBFT 1.x reports a refused check as an error.
-    let tx = bytes::Bytes::from_static(b"refused");
+    let tx = Bytes::from_static(b"refused");
     let hash = TxHash::of(&tx);
     let text = format!(
         "broadcast error on transaction validation: tx {hash} is invalid: code=5, data=, log='poor', codespace=''"
@@ -145,7 +165,7 @@ async fn what_is_known_to_be_refused_says_so_and_when_to_try_again() {
     let reply = fixture.sync(&tx).await.unwrap();
     assert_eq!((reply.success, reply.code, reply.log.as_str()), (false, 5, "poor"));
     assert_eq!(fixture.status(&tx).await, Status::Refused);
-    let problem = fixture.sync(&bytes::Bytes::from_static(b"other")).await.unwrap_err();
+    let problem = fixture.sync(&Bytes::from_static(b"other")).await.unwrap_err();
     assert_eq!((problem.code, problem.number()), (Code::DeadlineExceeded, 90_001), "the text is of another");
 }
 
@@ -171,18 +191,63 @@ async fn a_repeat_of_what_may_have_arrived_stays_open() {
     }
     // Another client may have submitted what is refused now.
     *script.lock() = checked("tx", 5);
-    let problem = fixture.sync(&bytes::Bytes::from_static(b"of another client")).await.unwrap_err();
+    let problem = fixture.sync(&Bytes::from_static(b"of another client")).await.unwrap_err();
     assert_eq!(problem.number(), 90_001, "{problem}");
-    // A node without an index does not say whether a block has what it accepted.
-    let accepted = bytes::Bytes::from_static(b"accepted");
+    // No block of this node has it, and its check refuses it: it may be in the mempool of another node at this address.
+    let lost = Bytes::from_static(WAITING.as_bytes());
+    *script.lock() = (502, "", String::new());
+    assert_open(&fixture.sync(&lost).await.unwrap_err());
+    *script.lock() = checked("", 89);
+    for kind in [TypeSync, TypeCommit, TypeSync] {
+        assert_open(&fixture.submit(&lost, kind).await.unwrap_err());
+    }
+    assert_eq!(fixture.status(&lost).await, Status::Unknown);
+    // The reading of the mempool for that answer is used for 100 ms.
+    sleep(Duration::from_millis(200)).await;
+    *script.lock() = checked(WAITING, 89);
+    assert_eq!(fixture.sync(&lost).await.unwrap(), already(&lost));
+    assert_eq!(fixture.status(&lost).await, Status::Pending);
+    // What a check has accepted may be in a block, of which a node without an index knows nothing.
+    let checked_before = Bytes::from_static(b"accepted");
     *script.lock() = checked(NO_INDEX, 0);
-    assert!(fixture.sync(&accepted).await.unwrap().success);
+    assert_eq!(fixture.sync(&checked_before).await.unwrap(), accepted(&checked_before));
     *script.lock() = checked(NO_INDEX, 51);
-    let problem = fixture.submit(&accepted, TypeCommit).await.unwrap_err();
-    assert_eq!(problem.number(), 90_001, "{problem}");
-    assert_eq!(fixture.status(&accepted).await, Status::Pending);
+    sleep(DOUBTED_AFTER).await;
+    assert_eq!(fixture.sync(&checked_before).await.unwrap(), accepted(&checked_before));
+    assert_eq!(fixture.status(&checked_before).await, Status::Pending);
     // It may be in a mempool that cannot be read now.
     *script.lock() = (200, "unconfirmed_txs", String::new());
-    let problem = fixture.read_transaction(&bytes::Bytes::from_static(b"new")).await.unwrap_err();
+    let problem = fixture.read_transaction(&Bytes::from_static(b"new")).await.unwrap_err();
     assert_eq!(problem.number(), 90_001, "{problem}");
+}
+
+/// The development node is the first of the list; the second node is behind it.
+#[tokio::test]
+async fn a_node_that_is_behind_does_not_refuse_what_another_one_may_have() {
+    let setup = Setup::new(NodeKind::Development).node(|setup| setup.check_delay(Duration::from_secs(2)));
+    let mut fixture = Fixture::start(Setup { relays: 0, ..setup }).await;
+    let behind = Script::new(Mutex::new(checked("", 89)));
+    let second = serve(&behind).await;
+    let urls = format!("{}, {second}", fixture.node.url());
+    fixture.start_relay(&[("MESH_NODE_URL", urls)]).await;
+    fixture.await_readiness(200).await;
+    let (taken, lost) = (fixture.transaction("taken").await, fixture.transaction("lost").await);
+    assert_eq!(fixture.sync(&taken).await.unwrap(), accepted(&taken));
+    let doubted_at = Instant::now() + DOUBTED_AFTER;
+    tokio::select! {
+        reply = fixture.sync(&lost) => panic!("{reply:?}"),
+        () = fixture.await_broadcasts(&lost, 1) => {}
+    }
+    fixture.node.kill().await;
+    // The first repeat may join the submission that is in flight.
+    for kind in [TypeSync, TypeSync, TypeCommit] {
+        assert_open(&fixture.submit(&lost, kind).await.unwrap_err());
+    }
+    assert_eq!(fixture.status(&lost).await, Status::Unknown);
+    sleep_until(doubted_at).await;
+    assert_eq!(fixture.sync(&taken).await.unwrap(), accepted(&taken));
+    assert_eq!(fixture.status(&taken).await, Status::Pending);
+    // What no earlier submission left open is refused.
+    let reply = fixture.sync(&Bytes::from_static(b"new")).await.unwrap();
+    assert_eq!((reply.success, reply.code), (false, 89));
 }

@@ -35,6 +35,8 @@ const NO_BLOCK: &str = "the transaction is in no block so far";
 /// Part of the edge's error text when a relay that waits for a block is stopped, and killed after its grace
 /// period: drills configure a shorter grace period than such a wait.
 const NO_ANSWER: &str = "did not answer in time; what became of the request is unknown";
+/// Part of the error text for a transaction that the node refuses and that an earlier submission left open.
+const OPEN_BEFORE: &str = "but may have it from an earlier submission";
 const KINDS: [SubmissionType; 4] = [
     SubmissionType::TypeAsync,
     SubmissionType::TypeSync,
@@ -50,8 +52,9 @@ pub(crate) enum SubmissionOutcome {
     Refused(u64),
     /// 504: the result is unknown.
     Unknown,
-    /// 504 after waiting for a block with a transaction that the node refuses. It had been handed over
-    /// unchecked before, and is then awaited without asking the node again (contract 5.3).
+    /// 504 for a transaction that the node refuses, in two cases. It had been handed over unchecked before, and a commit
+    /// waits for its block without asking the node again (contract 5.3). Or an earlier submission of it got no answer,
+    /// and stays open.
     Unchecked,
     /// 429 or 503: it was not handed over.
     NotTaken(u16),
@@ -246,8 +249,9 @@ impl Submitters {
     }
 }
 
-/// Whether a client waited for a block with a transaction that the node refuses, because an earlier
-/// submission may have handed it over unchecked. `earlier` are the outcomes of the earlier submissions.
+/// Whether the outcome of a transaction that the node refuses is unknown because of an earlier submission: a client
+/// waited for its block, since it may have been handed over unchecked, or the earlier submission got no answer. `earlier`
+/// are the outcomes of the earlier submissions.
 fn is_unchecked(
     kind: SubmissionType,
     outcome: &SubmissionOutcome,
@@ -263,9 +267,10 @@ fn is_unchecked(
                 | SubmissionOutcome::Lost(_)
         )
     };
-    kind == SubmissionType::TypeCommit
-        && *outcome == SubmissionOutcome::Unknown
-        && [NO_BLOCK, NO_ANSWER].iter().any(|words| message.contains(words))
+    let waited = kind == SubmissionType::TypeCommit
+        && [NO_BLOCK, NO_ANSWER].iter().any(|words| message.contains(words));
+    *outcome == SubmissionOutcome::Unknown
+        && (waited || message.contains(OPEN_BEFORE))
         && earlier.is_some_and(|earlier| earlier.iter().any(may_be_handed_over))
 }
 
@@ -298,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_commit_after_an_earlier_hand_over_may_end_unchecked() {
+    fn only_after_an_earlier_hand_over_may_a_refused_transaction_end_unchecked() {
         use SubmissionOutcome::{Accepted, NotTaken, Refused, Unknown};
         use SubmissionType::{TypeCommit, TypeSync};
         let body = format!("{{\"message\":\"{NO_BLOCK}; it may still be included\"}}");
@@ -312,5 +317,8 @@ mod tests {
         assert!(!is(TypeCommit, Unknown, "the node broke off", Some(&handed_over)));
         assert!(!is(TypeCommit, NotTaken(503), &body, Some(&handed_over)));
         assert!(!is(TypeSync, Unknown, &body, Some(&handed_over)));
+        let (open, lost) = (format!("{{\"message\":\"{OPEN_BEFORE}\"}}"), vec![Unknown]);
+        assert!(is(TypeSync, Unknown, &open, Some(&lost)));
+        assert!(!is(TypeSync, Unknown, &open, Some(&never)));
     }
 }
