@@ -60,10 +60,19 @@ pub(crate) struct SubmissionState {
 
 impl SubmissionState {
     /// The answer to a submission that waits for `required`. A refusal answers every submission, because it
-    /// is final.
+    /// is final, unless it is open.
     pub(crate) fn answer_to(&self, required: Finality) -> Option<&SubmitTransactionReply> {
-        let (finality, reply) = self.answer.as_ref()?;
+        let (finality, reply) = self.answer.as_ref().filter(|_| !self.is_open_refusal())?;
         (*finality >= required || !reply.success).then_some(reply)
+    }
+
+    /// Whether a check refused it while another submission, through another replica, was not answered: another node may
+    /// have it.
+    pub(crate) fn is_open_refusal(&self) -> bool {
+        let is_refusal = |(finality, reply): &(Finality, SubmitTransactionReply)| {
+            *finality < Finality::Commit && !reply.success
+        };
+        self.may_have_arrived && self.answer.as_ref().is_some_and(is_refusal)
     }
 
     /// Whether it waits for a block, as far as known.
@@ -240,6 +249,23 @@ mod tests {
                 .answer_to(Finality::Async)
                 .is_none()
         );
+    }
+
+    #[test]
+    fn a_refusal_is_open_while_another_submission_is_not_answered() {
+        let lost = SubmissionState { may_have_arrived: true, ..SubmissionState::default() };
+        for (finality, is_open) in [(Finality::Sync, true), (Finality::Commit, false)] {
+            let mut state = SubmissionState {
+                answer: Some((finality, SubmitTransactionReply::default())),
+                ..SubmissionState::default()
+            };
+            assert!(!state.is_open_refusal() && state.answer_to(Finality::Sync).is_some());
+            state.merge(lost.clone());
+            assert_eq!(
+                (state.is_open_refusal(), state.answer_to(Finality::Sync).is_none()),
+                (is_open, is_open)
+            );
+        }
     }
 
     #[test]

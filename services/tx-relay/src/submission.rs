@@ -114,7 +114,7 @@ impl Attempt<'_> {
             return outcome;
         }
         let nodes = &self.submitter.nodes;
-        self.log_send(false);
+        self.log_send(self.earlier.is_open_refusal());
         match self.required {
             Finality::Async => match nodes.broadcast_async(self.tx).await {
                 Ok(()) => self.accepted(Finality::Async, accepted(String::new(), String::new())),
@@ -169,7 +169,7 @@ impl Attempt<'_> {
         if let Some(outcome) = self.find_earlier().await {
             return outcome;
         }
-        self.log_send(false);
+        self.log_send(self.earlier.is_open_refusal());
         let answered = match self.submitter.nodes.broadcast_commit(self.tx).await {
             Ok((result, Some(height))) => self.executed(IncludedTx { height, result }),
             Ok((result, None)) => self.refused(result).await,
@@ -220,8 +220,8 @@ impl Attempt<'_> {
         self.already(Finality::Sync)
     }
 
-    /// Logs that the transaction is sent now, for the first time or again after "already in cache". Drills
-    /// count these lines.
+    /// Logs that the transaction is sent now, for the first time, or again after "already in cache" or an answer that is
+    /// open. Drills count these lines.
     fn log_send(&self, asks_again: bool) {
         let kind = self.required.name();
         tracing::debug!(hash = %self.hash, kind, asks_again, "a transaction goes to the node");

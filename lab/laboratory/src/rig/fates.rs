@@ -239,7 +239,8 @@ impl RelayLog {
             match &*line.message {
                 "a transaction goes to the node" => {
                     *self.times.entry(hash).or_default() += 1;
-                    // The node had answered that it is in its cache, or might have lost it.
+                    // The node had answered that it is in its cache, or might have lost it, or another relay's submission
+                    // was not answered.
                     if line.asks_again {
                         continue;
                     }

@@ -68,6 +68,9 @@ impl Search {
         }
         let (indexed, recalled) = tokio::join!(self.nodes.find(hash), self.peers.recall(hash));
         state.merge(recalled.state);
+        if state.is_open_refusal() {
+            state.answer = None;
+        }
         let was_known = state.answer.is_some();
         let mut indexed = indexed;
         let mut waiting = Ok(false);

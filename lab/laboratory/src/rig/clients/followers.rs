@@ -141,7 +141,9 @@ impl Followers {
 
     fn observe(&self, hash: TxHash, earlier: State, state: State, what: &str) {
         self.observations.set(self.observations.get() + 1);
-        if state.is_backwards(earlier) {
+        // A refusal is open again when another relay's submission, at the same time, ends without an answer.
+        let is_open_again = (earlier, state) == (State::Refused, State::Unknown);
+        if state.is_backwards(earlier) && !is_open_again {
             self.backwards.borrow_mut().push(format!("{hash}: {what} said {state:?} after {earlier:?}"));
         }
         self.receive(hash, state, what);
