@@ -1,7 +1,7 @@
 //! The consensus nodes: the calls that the relay makes, and which node gets a call.
 //!
-//! Calls go to the first node of the list that takes a connection; those whose last call got no answer, and then
-//! nodes that are catching up, come last. A submission moves on to the next node only while no byte of it has
+//! Calls go to the first node of the list that takes a connection; those that are behind the newest one, those whose
+//! last call got no answer, and then nodes that are catching up, come last. A submission moves on to the next node only while no byte of it has
 //! left (contract 5.3). A transaction is absent only if no node that takes a connection has it: another one than
 //! the first may have taken it. A node that took no connection is skipped for a moment.
 
@@ -19,6 +19,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures_util::future::join_all;
 use mesh_chassis::Failure;
 use mesh_node_rpc::{NodeUrl, Status};
 use mesh_transaction::TxHash;
@@ -54,6 +55,10 @@ const SKIP_FACTOR: u32 = 10;
 /// How long a node is skipped at most.
 const MAX_SKIP: Duration = Duration::from_secs(1);
 
+/// Most blocks that a node may be behind the newest one: clients sign with a hash of the newest block, which a node that is
+/// further behind does not know. Statuses that are read at the same time may differ by a block.
+const MAX_BEHIND: u64 = 2;
+
 /// The consensus nodes. Cloning shares them.
 #[derive(Clone)]
 pub(crate) struct Nodes(Rc<Inner>);
@@ -71,6 +76,8 @@ struct Node {
     url: NodeUrl,
     skipped_until: Cell<Option<Instant>>,
     catching_up: Cell<bool>,
+    /// Whether it is more than [`MAX_BEHIND`] blocks behind.
+    behind: Cell<bool>,
     /// Whether its last call got no answer.
     silent: Cell<bool>,
 }
@@ -84,6 +91,7 @@ impl Nodes {
             url,
             skipped_until: Cell::new(None),
             catching_up: Cell::new(false),
+            behind: Cell::new(false),
             silent: Cell::new(false),
         };
         let nodes = urls.into_iter().map(node).collect();
@@ -182,10 +190,19 @@ impl Nodes {
 
     /// Reads the status of every node and records it, with the chain; returns the best one.
     pub(crate) async fn check_condition(&self) -> Condition {
+        let rpc = &self.0.rpc;
+        let reads =
+            self.0.nodes.iter().map(|node| {
+                node.recorded(rpc.call::<Status>(&node.url, "status", json!({}), LOOKUP_TIMEOUT))
+            });
+        // At the same time, so that their heights can be compared.
+        let statuses = join_all(reads).await;
+        let height = |status: &Result<Status, CallError>| status.as_ref().ok()?.sync_info.latest_block_height;
+        let newest = statuses.iter().filter_map(height).max().unwrap_or_default();
         let mut condition = Condition::Away;
-        for node in &self.0.nodes {
-            let call = self.0.rpc.call::<Status>(&node.url, "status", json!({}), LOOKUP_TIMEOUT);
-            let status = match node.recorded(call).await {
+        for (node, status) in self.0.nodes.iter().zip(statuses) {
+            node.behind.set(height(&status).is_some_and(|height| height.saturating_add(MAX_BEHIND) < newest));
+            let status = match status {
                 Ok(status) => status,
                 Err(error) => {
                     if let (Condition::Away, Some(status)) = (condition, error.foreign_status()) {
@@ -213,7 +230,7 @@ impl Nodes {
     /// The nodes that are not skipped, those that answer first.
     fn in_order(&self) -> Vec<&Node> {
         let mut nodes: Vec<&Node> = self.0.nodes.iter().filter(|node| node.is_available()).collect();
-        nodes.sort_by_key(|node| (node.catching_up.get(), node.silent.get()));
+        nodes.sort_by_key(|node| (node.catching_up.get(), node.silent.get(), node.behind.get()));
         nodes
     }
 
@@ -282,13 +299,15 @@ mod tests {
 
     use super::*;
 
-    /// A node with this content, as a relay calls it.
-    async fn nodes_of(content: Arc<dyn NodeContent>) -> Nodes {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(serve(listener, content));
-        let metrics = Metrics::register(&mut Registry::default());
-        Nodes::new(vec![url.parse().unwrap()], &metrics).unwrap()
+    /// Nodes with these contents, as a relay calls them.
+    async fn nodes_of(contents: Vec<Arc<dyn NodeContent>>) -> Nodes {
+        let mut urls = Vec::new();
+        for content in contents {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            urls.push(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
+            tokio::spawn(serve(listener, content));
+        }
+        Nodes::new(urls, &Metrics::register(&mut Registry::default())).unwrap()
     }
 
     /// A node of the chain with this id.
@@ -303,11 +322,29 @@ mod tests {
     #[tokio::test]
     async fn the_chain_of_a_node_that_was_reset_is_noticed() {
         let node = Arc::new(OfChain(Mutex::new("before")));
-        let nodes = nodes_of(Arc::clone(&node) as Arc<dyn NodeContent>).await;
+        let nodes = nodes_of(vec![Arc::clone(&node) as Arc<dyn NodeContent>]).await;
         assert_eq!(&*nodes.chain().await.unwrap(), "before");
         *node.0.lock().unwrap() = "after";
         nodes.check_condition().await;
         assert_eq!(&*nodes.chain().await.unwrap(), "after");
+    }
+
+    /// A node whose newest block has this height.
+    struct AtHeight(u64);
+
+    impl NodeContent for AtHeight {
+        fn reply(&self, _: &str, _: u64) -> Result<Bytes, String> {
+            Ok(reply(&status("chain", 1, (self.0, "aa"))))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_that_is_behind_comes_after_the_others() {
+        for (height, is_behind) in [(1005, true), (1007, true), (1008, false), (1010, false), (1015, false)] {
+            let nodes = nodes_of(vec![Arc::new(AtHeight(height)), Arc::new(AtHeight(1010))]).await;
+            assert_eq!(nodes.check_condition().await, Condition::Takes);
+            assert_eq!(std::ptr::eq(nodes.in_order()[0], &nodes.0.nodes[0]), !is_behind, "{height}");
+        }
     }
 
     /// A node whose every reply is longer than any that is read.
@@ -321,7 +358,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_with_more_waiting_transactions_than_are_read_is_not_called_silent() {
-        let nodes = nodes_of(Arc::new(Verbose)).await;
+        let nodes = nodes_of(vec![Arc::new(Verbose)]).await;
         assert!(!nodes.is_waiting(&TxHash::of(b"tx")).await.unwrap());
         assert!(!nodes.0.nodes[0].silent.get());
     }
