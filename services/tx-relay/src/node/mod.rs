@@ -1,9 +1,10 @@
 //! The consensus nodes: the calls that the relay makes, and which node gets a call.
 //!
 //! Calls go to the first node of the list that takes a connection; those that are behind the newest one, those whose
-//! last call got no answer, and then nodes that are catching up, come last. A submission moves on to the next node only while no byte of it has
-//! left (contract 5.3). A transaction is absent only if no node that takes a connection has it: another one than
-//! the first may have taken it. A node that took no connection is skipped for a moment.
+//! last call got no answer, and then nodes that are catching up, come last. Nodes that are catching up get no
+//! submission. A submission moves on to the next node only while no byte of it has left (contract 5.3). A transaction
+//! is absent only if no node that takes a connection has it: another one than the first may have taken it. A node that
+//! took no connection is skipped for a moment.
 
 mod errors;
 mod mempool;
@@ -120,7 +121,7 @@ impl Nodes {
     pub(crate) async fn broadcast_commit(&self, tx: &[u8]) -> Result<(TxResult, Option<i64>), CallError> {
         let rpc = &self.0.commits;
         let call = |url| rpc.with_tx(url, "broadcast_tx_commit", tx, COMMIT_TIMEOUT);
-        let committed: CommitReply = self.call_first(call).await?;
+        let committed: CommitReply = call_first(self.in_sync()?, call).await?;
         let check = committed.check_tx.result();
         Ok(match check.code {
             0 => (committed.tx_result.result(), Some(committed.height)),
@@ -131,7 +132,7 @@ impl Nodes {
     /// Checks a transaction without submitting it.
     pub(crate) async fn check(&self, tx: &[u8]) -> Result<CheckTransactionReply, CallError> {
         let call = |url| self.0.rpc.with_tx(url, "check_tx", tx, CALL_TIMEOUT);
-        self.call_first(call).await.map(ExecTxResult::checked)
+        call_first(self.in_order(), call).await.map(ExecTxResult::checked)
     }
 
     /// Looks for a transaction in the blocks of all nodes.
@@ -182,7 +183,7 @@ impl Nodes {
             return Ok(Rc::clone(chain));
         }
         let call = |url| self.0.rpc.call(url, "status", json!({}), LOOKUP_TIMEOUT);
-        let status: Status = self.call_first(call).await?;
+        let status: Status = call_first(self.in_order(), call).await?;
         let chain: Rc<str> = status.node_info.network.into();
         *self.0.chain.borrow_mut() = Some(Rc::clone(&chain));
         Ok(chain)
@@ -224,7 +225,7 @@ impl Nodes {
 
     async fn broadcast(&self, method: &'static str, tx: &[u8]) -> Result<TxResult, CallError> {
         let call = |url| self.0.rpc.with_tx(url, method, tx, CALL_TIMEOUT);
-        self.call_first(call).await
+        call_first(self.in_sync()?, call).await
     }
 
     /// The nodes that are not skipped, those that answer first.
@@ -234,20 +235,34 @@ impl Nodes {
         nodes
     }
 
-    /// Calls the first node that takes a connection.
-    async fn call_first<'a, T, F>(&'a self, call: impl Fn(&'a NodeUrl) -> F) -> Result<T, CallError>
-    where
-        F: Future<Output = Result<T, CallError>>,
-    {
-        let mut error = none_available();
-        for node in self.in_order() {
-            match node.recorded(call(&node.url)).await {
-                Err(CallError::NotSent(why)) => error = CallError::NotSent(why),
-                result => return result,
-            }
+    /// The same for submissions, without nodes that are catching up: CometBFT before 1.0 checks transactions by its old
+    /// state then.
+    ///
+    /// # Errors
+    /// When only nodes that are catching up are left.
+    fn in_sync(&self) -> Result<Vec<&Node>, CallError> {
+        let (behind, in_sync): (Vec<_>, Vec<_>) =
+            self.in_order().into_iter().partition(|node| node.catching_up.get());
+        match in_sync.is_empty() && !behind.is_empty() {
+            true => Err(CallError::Refused(Refusal::CatchingUp)),
+            false => Ok(in_sync),
         }
-        Err(error)
     }
+}
+
+/// Calls the first of the nodes that takes a connection.
+async fn call_first<'a, T, F>(nodes: Vec<&'a Node>, call: impl Fn(&'a NodeUrl) -> F) -> Result<T, CallError>
+where
+    F: Future<Output = Result<T, CallError>>,
+{
+    let mut error = none_available();
+    for node in nodes {
+        match node.recorded(call(&node.url)).await {
+            Err(CallError::NotSent(why)) => error = CallError::NotSent(why),
+            result => return result,
+        }
+    }
+    Err(error)
 }
 
 fn none_available() -> CallError {

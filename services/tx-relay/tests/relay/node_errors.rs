@@ -21,11 +21,14 @@ use warp::{Filter as _, http::Response};
 use crate::fixture::{Fixture, Setup, accepted, already};
 
 /// An answer to broadcasts: the status, `Retry-After`, and the body. In place of `Retry-After` there may be the name of
-/// another method, which gets no answer of a node, [`NO_INDEX`], or [`WAITING`].
+/// another method, which gets no answer of a node, [`NO_INDEX`], [`WAITING`], or [`CATCHING_UP`].
 type Script = Arc<Mutex<(u16, &'static str, String)>>;
 
 /// The node keeps no index.
 const NO_INDEX: &str = "no index";
+
+/// The node says so in its status, and takes transactions, as CometBFT before 1.0 does.
+const CATCHING_UP: &str = "catching up";
 
 /// The transaction of these bytes is in the node's mempool.
 const WAITING: &str = "waiting";
@@ -44,7 +47,10 @@ async fn serve(script: &Script) -> String {
             |result: Value| (200, "", json!({"jsonrpc": "2.0", "id": 0, "result": result}).to_string());
         let (status, retry_after, body) = match method {
             _ if script.lock().1 == method => (502, "", String::new()),
-            "status" => result(json!({"node_info": {"network": "c"}, "sync_info": {"catching_up": false}})),
+            "status" => {
+                let sync_info = json!({"catching_up": script.lock().1 == CATCHING_UP});
+                result(json!({"node_info": {"network": "c"}, "sync_info": sync_info}))
+            }
             "unconfirmed_txs" if script.lock().1 == WAITING => {
                 result(json!({"n_txs": "1", "txs": [STANDARD.encode(WAITING)]}))
             }
@@ -131,6 +137,22 @@ async fn what_is_not_known_to_be_refused_is_open() {
         assert_eq!(problem.details[0].inner, TxHash::of(&tx).to_string());
         assert_eq!(fixture.status(&tx).await, Status::Unknown);
     }
+}
+
+#[tokio::test]
+async fn a_node_that_catches_up_gets_no_transaction() {
+    let script = Script::new(Mutex::new(checked("", 0)));
+    let fixture = fixture(&script).await;
+    let tx = Bytes::from_static(b"order");
+    *script.lock() = checked(CATCHING_UP, 0);
+    assert!(fixture.await_readiness(503).await.contains("catching up"));
+    for kind in [TypeAsync, TypeSync, TypeCommit] {
+        let problem = fixture.submit(&tx, kind).await.unwrap_err();
+        assert_eq!((problem.code, problem.number()), (Code::Unavailable, 90_002), "{problem}");
+    }
+    *script.lock() = checked("", 0);
+    fixture.await_readiness(200).await;
+    assert_eq!(fixture.sync(&tx).await.unwrap(), accepted(&tx));
 }
 
 #[tokio::test]
