@@ -97,8 +97,10 @@ static KNOWN: [KnownError; 14] = [
 ];
 
 /// The known errors of the transaction index.
-static KNOWN_OF_INDEX: [KnownError; 2] = [
+static KNOWN_OF_INDEX: [KnownError; 3] = [
     known(&["transaction indexing is disabled"], Some(Refusal::NoIndex), ALL),
+    // With `indexer = "psql"`.
+    known(&["txindexer.get method is not supported"], Some(Refusal::NoIndex), ALL),
     known(&["tx (", ") not found"], Some(Refusal::NotFound), ALL),
 ];
 
@@ -224,7 +226,9 @@ mod tests {
             assert!(is_open(&found), "{text}: {found:?}");
         }
         assert_eq!(meaning("tx (AB) not found"), Refusal::NotFound);
-        assert_eq!(meaning("transaction indexing is disabled"), Refusal::NoIndex);
+        for none in ["transaction indexing is disabled", "the TxIndexer.Get method is not supported"] {
+            assert_eq!(meaning(none), Refusal::NoIndex);
+        }
     }
 
     #[test]
