@@ -33,8 +33,9 @@ const JOIN_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long after that an unknown transaction is 503, because a replica that did not answer may know it.
 const MISSED_FOR: Duration = Duration::from_secs(60);
 
-/// Most bytes of a text of the node that is announced, so that an announcement fits into one message.
-const MAX_ANNOUNCED_TEXT: usize = 32 << 10;
+/// Most bytes of a text of the node that is announced, so that an announcement fits into one message. Reads have no more of
+/// it, so that all replicas answer alike.
+pub(crate) const MAX_ANNOUNCED_TEXT: usize = 32 << 10;
 
 /// Most bytes of texts in the answer to a replica that starts.
 const MAX_RECALLED_TEXT: usize = 16 << 20;

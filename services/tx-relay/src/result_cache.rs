@@ -93,10 +93,10 @@ impl SubmissionState {
     /// Merges another state of the same transaction. The result does not depend on the order in which states
     /// are merged, so that replicas that know the same answers agree: that of a block counts, then that of the node when it was
     /// asked later, then the more final one, and of two checks the one that accepted, since that transaction may be in a
-    /// block later.
+    /// block later. Between answers that differ in nothing else, their contents decide.
     pub(crate) fn merge(&mut self, other: Self) {
         self.may_have_arrived |= other.may_have_arrived;
-        if other.rank() > self.rank() {
+        if (other.rank(), other.content()) > (self.rank(), self.content()) {
             (self.answer, self.asked_again) = (other.answer, other.asked_again);
         }
     }
@@ -104,6 +104,11 @@ impl SubmissionState {
     fn rank(&self) -> Option<(bool, u32, Finality, bool)> {
         let (finality, reply) = self.answer.as_ref()?;
         Some((*finality == Finality::Commit, self.asked_again, *finality, reply.success))
+    }
+
+    fn content(&self) -> Option<(u32, &str, &str)> {
+        let (_, reply) = self.answer.as_ref()?;
+        Some((reply.code, reply.data.as_str(), reply.log.as_str()))
     }
 
     fn text_bytes(&self) -> usize {
@@ -279,6 +284,8 @@ mod tests {
             accepted(Finality::Async, ""),
             refused(Finality::Sync),
             accepted(Finality::Sync, ""),
+            accepted(Finality::Sync, "gas"),
+            accepted(Finality::Sync, "gas 1"),
             SubmissionState { asked_again: 1, ..accepted(Finality::Async, "") },
             SubmissionState { asked_again: 1, ..refused(Finality::Sync) },
             refused(Finality::Commit),

@@ -13,7 +13,7 @@ use proto_msgs::{
 use crate::{
     Relay,
     node::{CallError, Nodes, Refusal},
-    peers::Peers,
+    peers::{MAX_ANNOUNCED_TEXT, Peers},
     relay::{GetState, Learn, Learned, Reported},
     result_cache::{Finality, SubmissionState},
 };
@@ -38,6 +38,7 @@ impl Handler<Ask<GetTransactionRequest>> for Relay {
             if has_no_index && log.is_empty() && status != Status::Included {
                 NO_INDEX.clone_into(&mut log);
             }
+            log.truncate(log.floor_char_boundary(MAX_ANNOUNCED_TEXT));
             let tx_hash = hash.to_string();
             Ok(GetTransactionReply { tx_hash, status: status.into(), height, code, log }.into())
         })

@@ -191,6 +191,25 @@ async fn what_is_known_to_be_refused_says_so_and_when_to_try_again() {
     assert_eq!((problem.code, problem.number()), (Code::DeadlineExceeded, 90_001), "the text is of another");
 }
 
+/// Relays announce no more than 32 KiB of a text.
+#[tokio::test]
+async fn all_relays_report_the_same_part_of_a_long_text() {
+    let result = json!({"code": 5, "data": "", "log": "é".repeat(20_000), "hash": ""});
+    let script = Script::new(Mutex::new((200, "", json!({"result": result}).to_string())));
+    let url = serve(&script).await;
+    let mut fixture = Fixture::start(Setup { relays: 0, ..Setup::new(NodeKind::Development) }).await;
+    for _ in 0..2 {
+        fixture.start_relay(&[("MESH_NODE_URL", url.clone())]).await;
+    }
+    fixture.await_readiness(200).await;
+    let tx = Bytes::from_static(b"order");
+    assert_eq!(fixture.sync(&tx).await.unwrap().log.len(), 40_000);
+    for _ in 0..20 {
+        let reply = fixture.get_transaction(&tx).await;
+        assert_eq!((reply.status(), reply.log.len()), (Status::Refused, 32 << 10));
+    }
+}
+
 /// What a node says of a repeat is no word on the submission before it.
 #[tokio::test]
 async fn a_repeat_of_what_may_have_arrived_stays_open() {
