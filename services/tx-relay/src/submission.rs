@@ -382,13 +382,13 @@ impl Attempt<'_> {
             CallError::Refused(
                 refusal @ (Refusal::Full
                 | Refusal::TooManyWaiting
+                | Refusal::TooLarge
                 | Refusal::Throttled(_)
                 | Refusal::Forbidden),
             ) if self.may_have_arrived() => {
                 ("the node did not take the transaction again", format!("{refusal:?}"))
             }
-            // An unreachable node or one that is catching up says nothing of what was sent before. What is too large now
-            // was too large then.
+            // An unreachable node or one that is catching up says nothing of what was sent before.
             not_taken => return Outcome::failed(not_taken.problem()),
         };
         let what = format!("{what}; the outcome of the transaction is unknown");

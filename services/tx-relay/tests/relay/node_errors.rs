@@ -217,6 +217,7 @@ async fn a_repeat_of_what_may_have_arrived_stays_open() {
     let fixture = fixture(&script).await;
     let refusals = [
         (500, "", error("mempool is full: number of txs 1 (max: 1)")),
+        (500, "", error("Tx too large. Max size is 10, but got 11")),
         (429, "", "slow down".to_owned()),
         (403, "", "<html>".to_owned()),
         checked("tx", 5),
