@@ -1,6 +1,6 @@
 //! The client of a gateway that `export`, `get`, `tx` and `watch` share: addresses of operations, answers, and their errors.
 
-use std::{fmt, io, time::Duration};
+use std::{collections::HashMap, fmt, io, time::Duration};
 
 use bytes::Bytes;
 use clap::Args;
@@ -11,7 +11,10 @@ use reqwest::{
     Client, ClientBuilder, RequestBuilder, Response, StatusCode, Url,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 
 use crate::{
     failure::{Failure, cannot},
@@ -180,17 +183,22 @@ impl Gateway {
         format!("{}{}", self.base, row.map(|row| row.template()).unwrap_or_default())
     }
 
-    pub(crate) async fn get<R: DeserializeOwned>(&self, url: &str) -> Result<R, GatewayError> {
-        self.parsed(self.read(url), url).await
+    /// Gets a URL and parses the answer, which has these fields.
+    pub(crate) async fn get<R: DeserializeOwned>(
+        &self,
+        url: &str,
+        fields: &[&str],
+    ) -> Result<R, GatewayError> {
+        self.parsed(self.read(url), url, fields).await
     }
 
-    /// Posts a request to its operation, once, and parses the answer.
-    pub(crate) async fn post<O>(&self, request: &O) -> Result<O::Reply, GatewayError>
+    /// Posts a request to its operation, once, and parses the answer, which has these fields.
+    pub(crate) async fn post<O>(&self, request: &O, fields: &[&str]) -> Result<O::Reply, GatewayError>
     where
         O: Operation<Reply: DeserializeOwned> + Serialize,
     {
         let url = self.url(O::NAME);
-        self.parsed(self.client.post(&url).json(request), &url).await
+        self.parsed(self.client.post(&url).json(request), &url, fields).await
     }
 
     /// Gets a URL with further headers, and returns the answer as text.
@@ -224,13 +232,18 @@ impl Gateway {
         self.client.get(url).header(PREFER, STRICT)
     }
 
+    /// Sends a request and parses the answer. A gateway writes each field, but parsing fills missing ones: without `fields`,
+    /// any server's JSON object would be an answer.
     async fn parsed<R: DeserializeOwned>(
         &self,
         request: RequestBuilder,
         url: &str,
+        fields: &[&str],
     ) -> Result<R, GatewayError> {
         let body = self.body(self.send(request).await?).await?;
-        serde_json::from_slice(&body).map_err(|_| self.foreign(url))
+        let found: HashMap<String, IgnoredAny> = serde_json::from_slice(&body).unwrap_or_default();
+        let is_reply = fields.iter().all(|field| found.contains_key(*field));
+        serde_json::from_slice(&body).ok().filter(|_| is_reply).ok_or_else(|| self.foreign(url))
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, GatewayError> {

@@ -334,4 +334,24 @@ async fn what_is_no_transaction_and_no_gateway_is_named() {
     nothing.fails(1, &["standard input holds no transaction"]);
     let away = mesh(&["tx", "status", &"AB".repeat(32), "--url", "http://127.0.0.1:1"]).await;
     away.fails(1, &["http://127.0.0.1:1", "mesh up"]);
+
+    // Another server may answer with any JSON object.
+    let folder = KeyFolder::new().await;
+    let key = folder.key();
+    let (body, hash) = signed().await;
+    for other in [json!({"ok": true}), json!({"success": true}), json!({"status": "UNKNOWN"})] {
+        let other = answering([(200, other)]).await;
+        tx(&other, &["submit"], &body).await.fails(1, &["no certain answer (", "no gateway does", &hash]);
+        for args in [
+            &["check"][..],
+            &["status", &hash, "--json"],
+            &["sign", "--hex", "00", "--key", key.to_str().unwrap()],
+        ] {
+            let refused = tx(&other, args, &body).await;
+            refused.fails(1, &["answers what no gateway does; check --url"]);
+            assert_eq!(refused.text(), "");
+        }
+        let export = ["export", "trades", "--from-block", "first", "--to-block", "last", "--url", &other.url];
+        mesh(&export).await.fails(1, &["answers what no gateway does; check --url"]);
+    }
 }

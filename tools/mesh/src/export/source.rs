@@ -57,7 +57,7 @@ pub(super) struct Answer {
 /// First and last height of each sealed segment.
 pub(super) async fn spans(gateway: &Gateway) -> Result<Vec<(u64, u64)>, GatewayError> {
     let url = gateway.url(ListAllNetworkHistorySegmentsRequest::NAME);
-    let reply: ListAllNetworkHistorySegmentsReply = gateway.get(&url).await?;
+    let reply: ListAllNetworkHistorySegmentsReply = gateway.get(&url, &["segments"]).await?;
     let span = |segment: &HistorySegment| {
         Some((u64::try_from(segment.from_height).ok()?, u64::try_from(segment.to_height).ok()?))
     };

@@ -36,6 +36,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(300);
 /// node at its word.
 const SUBMIT_AGAIN_AFTER: Duration = Duration::from_secs(6);
 
+/// Fields of the replies to a submission and to the question for a transaction.
+const SUBMITTED: &[&str] = &["success", "txHash", "code"];
+const FATE: &[&str] = &["txHash", "status", "height", "code"];
+
 pub(crate) async fn tx(command: TxCommand) -> Result<(), Failure> {
     match command {
         TxCommand::Keygen { file, force, json } => keygen(&file, force, json),
@@ -125,7 +129,7 @@ async fn post(
     deadline: Option<Instant>,
 ) -> Result<SubmitTransactionReply, GatewayError> {
     loop {
-        match gateway.post(request).await {
+        match gateway.post(request, SUBMITTED).await {
             Err(error)
                 if error.is_refusal()
                     && error.is_temporary()
@@ -166,7 +170,7 @@ async fn follow(
     let outcome = async {
         let mut submit_at = Instant::now() + SUBMIT_AGAIN_AFTER;
         loop {
-            match gateway.get(&url).await {
+            match gateway.get(&url, FATE).await {
                 Ok(reply) if is_final(&reply) => return Ok(reply),
                 Ok(reply) => note(&mut last_seen, format!("it is {}", reply.status().as_str_name())),
                 Err(error) => note(&mut last_seen, error.to_string()),
@@ -174,7 +178,7 @@ async fn follow(
             if Instant::now() >= submit_at {
                 if let Err(refusal) = submit_again(gateway, &request, &mut last_seen).await {
                     // A block may have included it since, which is a reason to refuse the repeat.
-                    return match gateway.get(&url).await {
+                    return match gateway.get(&url, FATE).await {
                         Ok(reply) if is_final(&reply) => Ok(reply),
                         _ => Err(refusal),
                     };
@@ -201,7 +205,7 @@ async fn submit_again(
     request: &SubmitTransactionRequest,
     last_seen: &mut String,
 ) -> Result<(), Failure> {
-    match gateway.post(request).await {
+    match gateway.post(request, SUBMITTED).await {
         Ok(reply) if !reply.success && reply.code != 0 => {
             Err(refused(reply.height, reply.code, &reply.data, &reply.log))
         }
@@ -240,7 +244,7 @@ fn print_outcome(reply: &GetTransactionReply, as_json: bool) -> Result<(), Failu
 
 async fn check(file: &Path, at: &GatewayArgs, as_json: bool) -> Result<(), Failure> {
     let request = CheckTransactionRequest { tx: Some(signed(file)?) };
-    let reply = open(at)?.post(&request).await;
+    let reply = open(at)?.post(&request, &["success", "code", "gasUsed"]).await;
     let reply = reply.map_err(|error| unreachable(&error, at))?;
     if as_json {
         print_json(&reply)?;
@@ -256,7 +260,7 @@ async fn check(file: &Path, at: &GatewayArgs, as_json: bool) -> Result<(), Failu
 
 async fn status(hash: &TxHash, at: &GatewayArgs, as_json: bool) -> Result<(), Failure> {
     let gateway = open(at)?;
-    let reply: Result<GetTransactionReply, _> = gateway.get(&status_url(&gateway, hash)).await;
+    let reply: Result<GetTransactionReply, _> = gateway.get(&status_url(&gateway, hash), FATE).await;
     let reply = reply.map_err(|error| unreachable(&error, at))?;
     if as_json {
         return print_json(&reply);

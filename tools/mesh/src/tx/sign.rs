@@ -80,8 +80,9 @@ async fn ask(
         return Ok(None);
     }
     let gateway = open(at)?;
-    let head = gateway.get::<LastBlockHeightReply>(&gateway.url(LastBlockHeightRequest::NAME)).await;
-    let head = head.map_err(|error| unreachable(&error, at))?;
+    let url = gateway.url(LastBlockHeightRequest::NAME);
+    let head = gateway.get(&url, &["hash", "spamPowHashFunction", "spamPowDifficulty", "chainId"]).await;
+    let head: LastBlockHeightReply = head.map_err(|error| unreachable(&error, at))?;
     if head.spam_pow_hash_function != HASH_FUNCTION && !args.work.no_pow {
         return Err(failed!(
             "the network's proof of work uses {:?}, which this release does not know; take a newer one",
