@@ -30,6 +30,8 @@ pub(crate) const LONGEST_BODY: usize = 64 << 20;
 pub(crate) const PREFER: HeaderName = HeaderName::from_static("prefer");
 const STRICT: HeaderValue = HeaderValue::from_static("handling=strict");
 
+const DEFAULT_URL: &str = "http://127.0.0.1:8080";
+
 /// Why a gateway gave no answer that can be used.
 #[derive(Debug)]
 pub(crate) enum GatewayError {
@@ -116,7 +118,7 @@ pub(crate) fn reason(problem: &Problem) -> String {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GatewayArgs {
     /// The gateway
-    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = base_url)]
+    #[arg(long, value_name = "BASE", default_value = DEFAULT_URL, value_parser = base_url)]
     pub(crate) url: Url,
     /// This client's key, where the gateway has given it one
     #[arg(long, value_name = "KEY", env = "MESH_API_KEY", hide_env_values = true, value_parser = bearer)]
@@ -126,6 +128,14 @@ pub(crate) struct GatewayArgs {
 impl GatewayArgs {
     pub(crate) fn at(self, url: Url) -> Self {
         Self { url, ..self }
+    }
+
+    /// The option that names this gateway in a command, after a space; empty for the default one.
+    pub(crate) fn option(&self) -> String {
+        match self.url.as_str().trim_end_matches('/') {
+            DEFAULT_URL => String::new(),
+            base => format!(" --url {base}"),
+        }
     }
 }
 

@@ -6,16 +6,20 @@ use std::{
     fs,
     os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
     path::PathBuf,
+    process::Stdio,
+    time::Duration,
 };
 
 use bytes::Bytes;
-use mesh_testbed::DevNode;
+use mesh_testbed::{DevNode, eventually};
 use mesh_transaction::{SpamRules, TxHash, encode};
 use proto_msgs::v2::CheckTransactionRequest;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::{io::AsyncWriteExt as _, time::timeout};
 
-use crate::{Outcome, StubGateway, body, command, mesh, says};
+use crate::{Outcome, Reply, StubGateway, body, command, mesh, says};
 
 /// A folder with a key.
 struct KeyFolder(TempDir);
@@ -233,6 +237,23 @@ async fn a_submission_without_a_certain_answer_is_looked_for() {
     let lines = lines(&gateway);
     assert_eq!(lines[0], "POST /transaction");
     assert!(lines[1..].iter().all(|line| *line == format!("GET /transaction/{hash}")), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_submission_that_is_stopped_names_the_command_that_looks_for_it() {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let (body, hash) = signed().await;
+    let silence = |_| std::future::ready(Reply { bytes: Vec::new(), stalls: true });
+    let gateway = StubGateway::start(silence).await;
+    let mut submit = command(&["tx", "submit", "--json", "--url", &gateway.url]);
+    submit.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = submit.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(body.as_bytes()).await.unwrap();
+    eventually(PATIENCE, "nothing is submitted", async || !gateway.requests().is_empty()).await;
+    kill_process(Pid::from_raw(child.id().unwrap().cast_signed()).unwrap(), Signal::INT).unwrap();
+    let stopped = Outcome::from(timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap());
+    let look = format!("tx status {hash} --url {}`", gateway.url);
+    stopped.fails(1, &["stopped; the outcome is open", &look]);
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ pub(crate) async fn tx(command: TxCommand) -> Result<(), Failure> {
     match command {
         TxCommand::Keygen { file, force, json } => keygen(&file, force, json),
         TxCommand::Sign(args) => sign::sign(args).await,
-        TxCommand::Submit { file, submission } => until_stopped(submit(signed(&file)?, &submission)).await,
+        TxCommand::Submit { file, submission } => submit(signed(&file)?, &submission).await,
         TxCommand::Check { file, gateway, json } => until_stopped(check(&file, &gateway, json)).await,
         TxCommand::Status { hash, gateway, json } => until_stopped(status(&hash, &gateway, json)).await,
         TxCommand::Demo(command) => demo(command).await,
@@ -74,12 +74,18 @@ async fn demo(command: DemoCommand) -> Result<(), Failure> {
     let SendArgs { signing, submission } = args;
     let input_data = command.to_string().into_bytes();
     let tx = sign::make(signing, &submission.gateway, input_data, !submission.json).await?;
-    until_stopped(submit(tx, &submission)).await
+    submit(tx, &submission).await
 }
 
+/// Submits a transaction. Its hash is computed before, so that it can be looked up after any answer, and after none.
 async fn submit(tx: Transaction, args: &SubmissionArgs) -> Result<(), Failure> {
-    // Computed here, so that the transaction can be looked up after any answer.
     let hash = TxHash::of(&encode(&tx));
+    let look = status_command(&hash, &args.gateway);
+    let stopped = format!("stopped; the outcome is open: {look} says what became of it");
+    run_until_stopped(send(tx, &hash, args), &stopped).await
+}
+
+async fn send(tx: Transaction, hash: &TxHash, args: &SubmissionArgs) -> Result<(), Failure> {
     let gateway = open(&args.gateway)?;
     let request = SubmitTransactionRequest { tx: Some(tx), r#type: args.r#type.into() };
     let deadline = Instant::now() + Duration::from_secs(args.patience.into());
@@ -91,11 +97,12 @@ async fn submit(tx: Transaction, args: &SubmissionArgs) -> Result<(), Failure> {
         Err(error) if error.is_refusal() => return Err(failed!("refused: {error}")),
         Err(error) if args.wait => {
             print_line(&format!("no certain answer ({error}); following transaction {hash}"));
-            return follow(&gateway, request, &hash, args, deadline).await;
+            return follow(&gateway, request, hash, args, deadline).await;
         }
         Err(error) => {
             return Err(failed!(
-                "no certain answer ({error}); `mesh tx status {hash}` says what became of it"
+                "no certain answer ({error}); {} says what became of it",
+                status_command(hash, &args.gateway)
             ));
         }
     };
@@ -112,7 +119,7 @@ async fn submit(tx: Transaction, args: &SubmissionArgs) -> Result<(), Failure> {
         ));
     }
     if args.wait && reply.height == 0 {
-        return follow(&gateway, request, &hash, args, deadline).await;
+        return follow(&gateway, request, hash, args, deadline).await;
     }
     match reply.height {
         _ if args.json => print_json(&reply)?,
@@ -193,8 +200,9 @@ async fn follow(
     match outcome {
         Ok(outcome) => print_outcome(&outcome?, args.json),
         Err(_) => Err(failed!(
-            "not in a block after {} s ({last_seen}); `mesh tx status {hash}` says what becomes of it",
-            args.patience
+            "not in a block after {} s ({last_seen}); {} says what becomes of it",
+            args.patience,
+            status_command(hash, &args.gateway)
         )),
     }
 }
@@ -292,6 +300,10 @@ fn signed(file: &Path) -> Result<Transaction, Failure> {
 /// A gateway for transactions. A request is never repeated, because a submission may have succeeded.
 fn open(at: &GatewayArgs) -> Result<Gateway, Failure> {
     Gateway::new(at, ANSWER_WITHIN, |client| client.timeout(ANSWER_WITHIN))
+}
+
+fn status_command(hash: &TxHash, at: &GatewayArgs) -> String {
+    format!("`mesh tx status {hash}{}`", at.option())
 }
 
 fn status_url(gateway: &Gateway, hash: &TxHash) -> String {
