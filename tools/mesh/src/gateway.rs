@@ -9,7 +9,7 @@ use mesh_problem::{Problem, sources};
 use proto_msgs::{Contract, Operation};
 use reqwest::{
     Client, ClientBuilder, RequestBuilder, Response, StatusCode, Url,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
 };
 use serde::{
     Serialize,
@@ -47,6 +47,8 @@ pub(crate) enum GatewayError {
     },
     /// The answer is none of a gateway.
     Foreign(String),
+    /// The answer is another address, which the client does not follow.
+    Redirect(String),
 }
 
 impl GatewayError {
@@ -58,6 +60,7 @@ impl GatewayError {
                 status.is_client_error() || matches!(status.as_u16(), 501 | 503)
             }
             Self::Status { status, problem: None, .. } => matches!(status.as_u16(), 403 | 407 | 429),
+            Self::Redirect(_) => true,
             Self::Unanswered { .. } | Self::Foreign(_) => false,
         }
     }
@@ -82,7 +85,7 @@ impl GatewayError {
         match self {
             Self::Unanswered { .. } => true,
             Self::Status { status, .. } => matches!(status.as_u16(), 408 | 429 | 502..=504),
-            Self::Foreign(_) => false,
+            Self::Foreign(_) | Self::Redirect(_) => false,
         }
     }
 }
@@ -91,7 +94,9 @@ impl fmt::Display for GatewayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unanswered { why, proxy: Some(proxy) } => write!(f, "{why}, through {proxy}"),
-            Self::Unanswered { why, proxy: None } | Self::Foreign(why) => f.write_str(why),
+            Self::Unanswered { why, proxy: None } | Self::Foreign(why) | Self::Redirect(why) => {
+                f.write_str(why)
+            }
             Self::Status { status, problem: None, proxy: None, .. } => write!(f, "HTTP {status}"),
             Self::Status { status, problem: None, proxy: Some(proxy), .. } => {
                 write!(f, "HTTP {status}, through {proxy}")
@@ -263,12 +268,25 @@ impl Gateway {
         if status.is_success() {
             return Ok(response);
         }
+        if let Some(to) = self.redirected(&response) {
+            let why = format!("{} redirects to {to}; give that with --url", self.base);
+            return Err(GatewayError::Redirect(why));
+        }
         let after = retry_after(response.headers());
         let body = self.body(response).await.ok();
         let problem = body.and_then(|body| serde_json::from_slice(&body).ok());
         let retry_after = after.map(|seconds| Duration::from_secs(seconds.into()));
         let proxy = self.proxy.clone();
         Err(GatewayError::Status { status, retry_after, problem, proxy })
+    }
+
+    /// The base to which an answer redirects. After 303 the request may have been executed.
+    fn redirected(&self, response: &Response) -> Option<String> {
+        let moved = matches!(response.status().as_u16(), 301 | 302 | 307 | 308);
+        let to = response.headers().get(LOCATION).filter(|_| moved)?.to_str().ok()?;
+        let to = response.url().join(to).ok()?.to_string();
+        let path = response.url().as_str().strip_prefix(&self.base)?;
+        Some(to.strip_suffix(path).unwrap_or(&to).to_owned())
     }
 
     /// Names the timeout, else the innermost cause: that of the system or the protocol; and the proxy.

@@ -257,6 +257,23 @@ async fn a_submission_that_is_stopped_names_the_command_that_looks_for_it() {
 }
 
 #[tokio::test]
+async fn a_gateway_that_redirects_names_the_other_address() {
+    let (body, hash) = signed().await;
+    let gateway = StubGateway::start(|head| {
+        let path = head.split_whitespace().nth(1).unwrap();
+        let moved = format!("HTTP/1.1 301 X\r\nlocation: https://gateway.invalid/below{path}\r\n");
+        let bytes = format!("{moved}connection: close\r\ncontent-length: 0\r\n\r\n").into_bytes();
+        std::future::ready(Reply { bytes, stalls: false })
+    })
+    .await;
+    for args in [&["submit"][..], &["submit", "--wait"], &["check"], &["status", &hash]] {
+        let refused = tx(&gateway, args, &body).await;
+        refused.fails(1, &["refused: ", "redirects to https://gateway.invalid/below; give that with --url"]);
+    }
+    assert_eq!(gateway.requests().len(), 4);
+}
+
+#[tokio::test]
 async fn a_submission_that_did_not_reach_the_node_is_sent_again_when_it_is_waited_for() {
     let (body, hash) = signed().await;
     let away = (503, json!({"code": 14, "message": "Unavailable error", "details": []}));

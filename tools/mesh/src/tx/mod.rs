@@ -15,6 +15,7 @@ use proto_msgs::{
         SubmitTransactionReply, SubmitTransactionRequest, Transaction, get_transaction_reply::Status,
     },
 };
+use reqwest::redirect::Policy;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -297,9 +298,10 @@ fn signed(file: &Path) -> Result<Transaction, Failure> {
         .ok_or_else(|| failed!("{} holds no transaction; `mesh tx sign` prints one", sign::name(file)))
 }
 
-/// A gateway for transactions. A request is never repeated, because a submission may have succeeded.
+/// A gateway for transactions. A request is never repeated, because a submission may have succeeded. Redirects are not
+/// followed, because 301 and 302 would turn a POST into a GET.
 fn open(at: &GatewayArgs) -> Result<Gateway, Failure> {
-    Gateway::new(at, ANSWER_WITHIN, |client| client.timeout(ANSWER_WITHIN))
+    Gateway::new(at, ANSWER_WITHIN, |client| client.timeout(ANSWER_WITHIN).redirect(Policy::none()))
 }
 
 fn status_command(hash: &TxHash, at: &GatewayArgs) -> String {
