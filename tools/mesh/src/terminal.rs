@@ -2,17 +2,25 @@
 //! line that is overwritten.
 
 use std::{
+    env,
     io::{self, IsTerminal as _, Write as _},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    termios::tcgetwinsize,
+};
 use serde::Serialize;
 use tokio::time::sleep;
 
 use crate::failure::{Failure, failed};
 
 const CLOSED_PERIOD: Duration = Duration::from_millis(200);
+
+/// The line that [`overwrite`] has written and not removed.
+static SHOWN: Mutex<String> = Mutex::new(String::new());
 
 /// Writes a line of a command's result to standard output. A closed pipe is no failure: its reader has read enough.
 ///
@@ -59,9 +67,10 @@ pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Failure> {
     print(&serde_json::to_string(result)?)
 }
 
-/// Writes a permanent line to standard error, without control characters, which names of files may have. A closed one is
-/// no failure.
+/// Writes a permanent line to standard error in place of an overwritten one, without control characters, which names of
+/// files may have. A closed one is no failure.
 pub fn print_line(line: &str) {
+    clear();
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
@@ -75,11 +84,22 @@ pub fn is_interactive() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Replaces the line shown before by this one; does nothing without a terminal.
+/// Replaces the line shown before by this one, cut to the terminal's width; does nothing without a terminal that can
+/// erase a line.
 pub(crate) fn overwrite(line: &str) {
-    if is_interactive() {
+    let is_dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if is_dumb || !is_interactive() {
+        return;
+    }
+    let columns = tcgetwinsize(io::stderr()).map_or(0, |size| size.ws_col);
+    // A row that is full may wrap. An unknown width is 0.
+    let width = columns.checked_sub(1).map_or(usize::MAX, usize::from);
+    let line: String = line.replace(char::is_control, " ").chars().take(width).collect();
+    let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if *shown != line {
         // A closed terminal sends SIGHUP, which is handled elsewhere.
-        let _ = write!(io::stderr(), "\r\x1b[2K{}", printable(line));
+        let _ = write!(io::stderr(), "\r\x1b[2K{line}");
+        *shown = line;
     }
 }
 

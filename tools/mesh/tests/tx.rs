@@ -3,7 +3,8 @@
 use std::{
     collections::VecDeque,
     ffi::OsStr,
-    fs,
+    fs::{self, File},
+    io::Read as _,
     os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
     path::PathBuf,
     process::Stdio,
@@ -14,12 +15,18 @@ use bytes::Bytes;
 use mesh_testbed::{DevNode, eventually};
 use mesh_transaction::{SpamRules, TxHash, encode};
 use proto_msgs::v2::CheckTransactionRequest;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    process::{Pid, Signal, kill_process},
+    pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{io::AsyncWriteExt as _, time::timeout};
 
 use crate::{Outcome, Reply, StubGateway, body, command, mesh, says};
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder with a key.
 struct KeyFolder(TempDir);
@@ -241,7 +248,6 @@ async fn a_submission_without_a_certain_answer_is_looked_for() {
 
 #[tokio::test]
 async fn a_submission_that_is_stopped_names_the_command_that_looks_for_it() {
-    const PATIENCE: Duration = Duration::from_secs(60);
     let (body, hash) = signed().await;
     let silence = |_| std::future::ready(Reply { bytes: Vec::new(), stalls: true });
     let gateway = StubGateway::start(silence).await;
@@ -288,6 +294,37 @@ async fn a_submission_that_did_not_reach_the_node_is_sent_again_when_it_is_waite
     assert_eq!(gateway.requests().len(), 1);
     let late = tx(&gateway, &["submit", "--wait", "--patience", "1"], &body).await;
     late.fails(1, &["not submitted (", "again later"]);
+}
+
+#[tokio::test]
+async fn a_terminal_shows_a_line_that_fits_it_once_and_without_it_the_error() {
+    let (body, _) = signed().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tx.json");
+    fs::write(&file, body).unwrap();
+    let detail = json!({"@type": "type.googleapis.com/api.v2.ErrorDetail", "code": 10000,
+        "message": "the node is restarting and takes nothing", "inner": ""});
+    let away = json!({"code": 14, "message": "Unavailable error", "details": [detail]});
+    let gateway = answering([(503, away)]).await;
+    let line = "\r\x1b[2Kwaiting to submit it: the node is resta\r\x1b[2K";
+    for (kind, shown) in [("xterm", line), ("dumb", "")] {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let terminal = openpt(flags).unwrap();
+        unlockpt(&terminal).unwrap();
+        let end = ioctl_tiocgptpeer(&terminal, flags).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: 40, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&end, size).unwrap();
+        let mut submit = command(&["tx", "submit", "--wait", "--patience", "1", "--url", &gateway.url]);
+        submit.arg(&file).env("TERM", kind).stdin(Stdio::null()).stderr(end).kill_on_drop(true);
+        let status = timeout(PATIENCE, submit.status()).await.unwrap().unwrap();
+        drop(submit);
+        let mut text = Vec::new();
+        // It ends with an error, because its other end is closed.
+        let _ = File::from(terminal).read_to_end(&mut text);
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.starts_with(&format!("{shown}not submitted (")), "{text:?}");
+        assert_eq!((status.code(), text.lines().count()), (Some(1), 1), "{text:?}");
+    }
 }
 
 #[tokio::test]

@@ -13,17 +13,12 @@ pub(super) async fn show(supervisor: &Supervisor) -> Infallible {
         return std::future::pending().await;
     }
     let mut period = tokio::time::interval(PERIOD);
-    let mut shown = String::new();
     loop {
         period.tick().await;
         let mut groups = Vec::new();
         for (name, ready, all) in supervisor.standing() {
             groups.push(if ready == all { format!("{name} {all}") } else { format!("{name} {ready}/{all}") });
         }
-        let line = format!("up: {} (Ctrl-C stops)", groups.join(", "));
-        if line != shown {
-            terminal::overwrite(&line);
-            shown = line;
-        }
+        terminal::overwrite(&format!("up: {} (Ctrl-C stops)", groups.join(", ")));
     }
 }
