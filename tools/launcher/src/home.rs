@@ -36,7 +36,9 @@ pub enum HomeError {
     #[error("cannot use {0}: {1}; give a folder that can be written with --home")]
     Unusable(PathBuf, #[source] io::Error),
     /// The state file is not what this program wrote.
-    #[error("{0} cannot be understood ({1}); remove the home folder to start afresh")]
+    #[error(
+        "{0} cannot be understood ({1}); move this file away and start again with the same options: the data stays, and a demo network gets empty blocks"
+    )]
     SavedState(PathBuf, #[source] serde_json::Error),
 }
 
@@ -326,6 +328,6 @@ mod tests {
         assert_eq!(home.saved_state().unwrap().ports, None, "the file of an older release");
         fs::write(home.state_file(), "{").unwrap();
         let message = home.saved_state().unwrap_err().to_string();
-        assert!(message.contains("mesh.json"), "{message}");
+        assert!(message.contains("mesh.json") && message.contains("move this file away"), "{message}");
     }
 }

@@ -183,7 +183,7 @@ async fn a_stale_home_is_named() {
     let spoilt = Case::new();
     fs::create_dir(&spoilt.home).unwrap();
     fs::write(spoilt.home.join("mesh.json"), "{").unwrap();
-    spoilt.names("home", &["mesh.json"]).await;
+    spoilt.names("home", &["mesh.json", "move this file away", "the data stays"]).await;
 
     // A home with data of a PostgreSQL.
     let with_data = || {
