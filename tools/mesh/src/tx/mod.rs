@@ -93,7 +93,8 @@ async fn send(tx: Transaction, hash: &TxHash, args: &SubmissionArgs) -> Result<(
     let reply = match post(&gateway, &request, args.wait.then_some(deadline)).await {
         Ok(reply) => reply,
         Err(error) if error.is_refusal() && error.is_temporary() => {
-            return Err(failed!("not submitted ({error}); submit it again later, or with --wait"));
+            let how = if args.wait { "a greater --patience" } else { "--wait" };
+            return Err(failed!("not submitted ({error}); submit it again later, or with {how}"));
         }
         Err(error) if error.is_refusal() => return Err(failed!("refused: {error}")),
         Err(error) if args.wait => {
@@ -313,8 +314,9 @@ fn status_url(gateway: &Gateway, hash: &TxHash) -> String {
 }
 
 fn unreachable(error: &GatewayError, at: &GatewayArgs) -> Failure {
-    Failure::failed(match error.is_refusal() {
-        true => format!("refused: {error}"),
-        false => format!("no answer from {} ({error}); {}", at.url, error.advice()),
+    Failure::failed(match error {
+        GatewayError::Foreign(why) => why.clone(),
+        error if error.is_refusal() => format!("refused: {error}"),
+        error => format!("no answer from {} ({error}); {}", at.url, error.advice()),
     })
 }
