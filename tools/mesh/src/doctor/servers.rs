@@ -96,7 +96,7 @@ pub(super) async fn check_all(
     }));
     findings.extend(running.stopped.iter().map(|name| {
         let next = format!(
-            "`mesh start {name}`, or `mesh scale {name}=1`; if it ended by itself, see logs/{name}-0.log in the home"
+            "`mesh start {name}` if it was stopped, `mesh scale {name}=1` if it was scaled to 0; if it ended by itself, see logs/{name}-0.log in the home"
         );
         Finding::of("service", Err(Fault::wrong(format!("{name} has no running replica"), next)))
     }));

@@ -81,7 +81,10 @@ async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
     installed.order(&["stop", "export"]).await;
     let outcome = Outcome::of(&mut installed.mesh(&["doctor"]), b"").await;
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
-    says(outcome.text(), &["export has no running replica", "mesh start export"]);
+    says(
+        outcome.text(),
+        &["export has no running replica", "mesh start export` if it was stopped", "scaled to 0"],
+    );
     installed.order(&["start", "export"]).await;
 
     installed.order(&["stop", "postgres"]).await;
