@@ -43,7 +43,7 @@ pub(crate) struct ExportArgs {
     /// Replace an existing FILE
     #[arg(long)]
     pub(crate) force: bool,
-    /// Number of consecutive attempts without progress before the command fails
+    /// Number of consecutive retries without progress before the command fails
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) retries: u32,
     /// Retry after this time without a byte

@@ -218,8 +218,12 @@ impl Fetch {
             _ => None,
         };
         if self.pauses.failures >= self.retries {
-            let (most, advice) = (self.retries, error.advice());
-            return Err(failed!("gave up after {most} attempts without progress ({error}); {advice}"));
+            let attempts = u64::from(self.retries) + 1;
+            let plural = if attempts == 1 { "" } else { "s" };
+            let advice = error.advice();
+            return Err(failed!(
+                "gave up after {attempts} attempt{plural} without progress ({error}); {advice}"
+            ));
         }
         let pause = self.pauses.next(retry_after);
         self.note(&format!("{error}; retrying in {:.1} s", pause.as_secs_f64()));

@@ -8,6 +8,7 @@ mod source;
 mod unpack;
 
 use std::{
+    borrow::Cow,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -19,7 +20,7 @@ use serde::Serialize;
 use self::{
     args::{ExportArgs, Height},
     fetch::{Downloaded, Fetch},
-    sink::{Csv, Paths, check_output, plain_name},
+    sink::{Csv, Paths, check_output, measure, plain_name},
     source::{FileInfo, Request},
 };
 use crate::{
@@ -31,15 +32,18 @@ use crate::{
 
 #[derive(Debug, Serialize)]
 struct Outcome<'a> {
-    file: &'a Path,
+    /// Lossy where it is not UTF-8.
+    file: Cow<'a, str>,
     table: &'a str,
     from_block: u64,
     to_block: u64,
+    /// Length of the file.
     bytes: u64,
     /// Rows of the table, when the gateway says so.
     rows: Option<u64>,
+    /// Tag of the download.
     etag: &'a str,
-    /// Eight hex digits.
+    /// Checksum of the file, eight hex digits.
     crc32c: String,
     seconds: f64,
     /// Number of bytes that an earlier call had written and that were reused.
@@ -86,18 +90,23 @@ async fn download(args: &ExportArgs, fetch: &mut Fetch) -> Result<(), Failure> {
     downloaded.file.take_if(|_| out);
     let seconds = start.elapsed().as_secs_f64();
     match &downloaded.file {
-        Some(file) if args.json => print_json(&Outcome {
-            file,
-            table: request.table.as_str_name(),
-            from_block: request.from,
-            to_block: request.to,
-            bytes: downloaded.info.bytes,
-            rows: downloaded.info.rows,
-            etag: &downloaded.info.etag,
-            crc32c: format!("{:08x}", downloaded.info.crc32c),
-            seconds,
-            resumed_from: downloaded.resumed_from,
-        })?,
+        Some(file) if args.json => {
+            // A CSV is another file than the download.
+            let written = if args.csv { Some(measure(file).await?) } else { None };
+            let (bytes, crc32c) = written.unwrap_or((downloaded.info.bytes, downloaded.info.crc32c));
+            print_json(&Outcome {
+                file: file.to_string_lossy(),
+                table: request.table.as_str_name(),
+                from_block: request.from,
+                to_block: request.to,
+                bytes,
+                rows: downloaded.info.rows,
+                etag: &downloaded.info.etag,
+                crc32c: format!("{crc32c:08x}"),
+                seconds,
+                resumed_from: downloaded.resumed_from,
+            })?;
+        }
         Some(file) => print(&summary(&downloaded, &file.display().to_string(), seconds))?,
         None => print_line(&summary(&downloaded, "standard output", seconds)),
     }

@@ -219,6 +219,14 @@ impl Part {
     }
 }
 
+/// Length and checksum of the file at a path.
+pub(super) async fn measure(path: &Path) -> Result<(u64, u32), Failure> {
+    let opened = path.to_owned();
+    let measured = spawn_blocking(move || checksum(&mut File::open(opened)?)).await;
+    let measured = measured.map_err(io::Error::other).flatten();
+    measured.map_err(|error| failed!("{} is written and cannot be read again ({error})", path.display()))
+}
+
 /// Length and checksum of a file; leaves the file offset at the end.
 fn checksum(file: &mut File) -> io::Result<(u64, u32)> {
     file.rewind()?;

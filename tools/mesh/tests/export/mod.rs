@@ -2,7 +2,14 @@
 
 mod faulty;
 
-use std::{ffi::OsString, fs, path::Path, process::Stdio, time::Duration};
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    os::unix::ffi::OsStrExt as _,
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
 
 use faulty::{Fault, faulty};
 use mesh_testbed::{Database, Mesh, TlsFront, eventually, http_client};
@@ -106,6 +113,7 @@ impl Folder {
         let stderr = self.refused(&faulty.url, ["1", "4"], &["--retries", "0"]).await;
         let part = self.part().await;
         says(&stderr, &[part.file_name().unwrap().to_str().unwrap(), "has 30.00 kB of", "resumes"]);
+        says(&stderr, &["gave up after 1 attempt without progress"]);
         assert_eq!(fs::metadata(part).unwrap().len(), CUT as u64);
     }
 }
@@ -174,6 +182,10 @@ async fn a_download_becomes_one_csv() {
     let piped = folder.run(url, ["1", "4"], &[&columns[..], &["-o", "-"]].concat()).await;
     assert!(piped.code == Some(0) && piped.bytes == text.as_bytes());
     says(&folder.refused(url, ["1", "4"], &columns).await, &[&csv, "there already", "--force"]);
+    let mut export = folder.command(url, ["1", "4"], &[&columns[..], &["--json", "-o"]].concat());
+    let outcome = Outcome::of(export.arg(OsStr::from_bytes(b"\xff.csv")), b"").await.json();
+    assert_eq!((&outcome["file"], &outcome["bytes"]), (&"\u{fffd}.csv".into(), &text.len().into()));
+    assert_eq!(outcome["crc32c"], format!("{:08x}", crc32c::crc32c(text.as_bytes())));
     let other = Folder::new();
     let wrong = other.run(url, ["1", "4"], &["--csv", "--columns", "id, colour"]).await;
     wrong.fails(2, &["no column \"colour\"", "block_time"]);
