@@ -95,6 +95,7 @@ async fn a_key_is_its_owners() {
     assert_ne!(fs::read(folder.key()).unwrap(), first);
     assert_eq!(fs::read_to_string(neighbour).unwrap(), "another file");
     assert_eq!(folder.0.path().read_dir().unwrap().count(), 2, "no temporary file is left");
+    mesh(&["tx", "keygen", "-"]).await.fails(2, &["is not printed", "name a file"]);
     let device = mesh(&["tx", "keygen", "--force", folder.0.path().to_str().unwrap()]).await;
     device.fails(1, &["not a regular file"]);
     let signed = folder.sign(&["--hex", "00", "--tx-version", "2", "--no-pow", "--json"]).await;

@@ -57,6 +57,9 @@ async fn until_stopped(work: impl Future<Output = Result<(), Failure>>) -> Resul
 }
 
 fn keygen(file: &Path, replace: bool, as_json: bool) -> Result<(), Failure> {
+    if file == Path::new("-") {
+        return Err(Failure::usage("a secret key is not printed; name a file, `./-` for one named so"));
+    }
     let public = key::make(file, replace)?.public();
     match as_json {
         true => print_json(&json!({"file": file.to_string_lossy(), "publicKey": public})),
