@@ -172,7 +172,7 @@ metrics! {
     HISTORY_SEGMENTS = "mesh.history.segments" "{segment}" Gauge &[], EXPORT,
         "Segments in the history";
     HISTORY_UNREADABLE = "mesh.history.segments.unreadable" "{segment}" Gauge &[], EXPORT,
-        "Objects with the name of a segment that cannot be read";
+        "Segments that cannot be read, and faults of their chain, such as a missing segment";
     HISTORY_HEIGHT = "mesh.history.height" "{block}" Gauge &[], EXPORT,
         "Last height of the newest segment, 0 without one";
     HISTORY_SEAL_DURATION = "mesh.history.seal.duration" "s" Histogram &[], EXPORT,

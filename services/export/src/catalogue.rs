@@ -89,6 +89,8 @@ pub struct Catalogue {
     chain_id: Option<String>,
     /// Files of other chains in the last listing.
     others: Vec<SegmentName>,
+    /// The first fault of the chain of segments in the last listing, which is logged once.
+    chain_fault: Option<String>,
     period: Duration,
     listing: watch::Sender<Listing>,
     metrics: Metrics,
@@ -121,6 +123,7 @@ impl Catalogue {
             store,
             chain_id: None,
             others: Vec::new(),
+            chain_fault: None,
             period,
             listing,
             metrics,
@@ -186,9 +189,16 @@ impl Catalogue {
         list
     }
 
-    fn take(&self, list: SegmentList) {
+    fn take(&mut self, list: SegmentList) {
         let newest = list.segments.last().map(|segment| segment.height_to);
-        self.metrics.set_segments(list.segments.len(), list.unreadable.len(), newest);
+        let faults = list.chain_faults();
+        self.metrics.set_segments(list.segments.len(), list.unreadable.len() + faults.len(), newest);
+        // Sealing continues above the newest segment and does not repair them.
+        let fault = faults.first().map(ToString::to_string);
+        if let Some(fault) = fault.as_ref().filter(|_| fault != self.chain_fault) {
+            tracing::error!(fault, faults = faults.len(), "the segments are not one chain");
+        }
+        self.chain_fault = fault;
         self.listing.send_if_modified(|listing| {
             let known = |segment: &Unreadable| (segment.name.clone(), segment.error.is_unreachable());
             let is_same = listing.failure.is_none()

@@ -162,6 +162,19 @@ async fn a_gap_is_not_sealed_and_what_is_sealed_is_served_beside_files_of_anothe
 }
 
 #[actix::test]
+async fn a_missing_segment_between_two_others_is_logged_and_counted() {
+    let fixture = Fixture::blocks(30).await;
+    let (export, bus) = tokio::join!(start(&fixture), connect(&fixture));
+    await_ends(&bus, &[30, 20, 10]).await;
+    assert!(export.stop().await.success());
+    std::fs::remove_file(fixture.folder.path().join("segments/test-1-1-11-20.zip")).unwrap();
+    let export = start(&fixture).await;
+    export.until_metric("mesh_history_segments_unreadable ", |faults| faults == 1.0).await;
+    assert!(export.log().contains("no segment holds the heights 11 to 20"), "{}", export.log());
+    assert!(export.stop().await.success());
+}
+
+#[actix::test]
 async fn a_statement_that_fails_counts_as_a_failure_to_seal() {
     let fixture = Fixture::blocks(25).await;
     let client = fixture.database.connect().await;
