@@ -144,7 +144,9 @@ impl SegmentStore {
         let named = |found: Found| Some((SegmentName::parse(&found.name)?, found.version));
         let mut found: HashMap<SegmentName, ObjectVersion> = objects.into_iter().filter_map(named).collect();
         self.find_unlisted(&mut found).await?;
-        self.evict(|name, version| found.get(name) == Some(version));
+        // A changed object stays known until its new version is open: it may be the page of another server, which the
+        // next listing would not name.
+        self.evict(|name| found.contains_key(name));
         let mut opened = stream::iter(found)
             .map(async |(name, version)| (self.open_listed(&name, version).await, name))
             .buffer_unordered(OPENED_AT_ONCE);
@@ -263,7 +265,7 @@ impl SegmentStore {
             Ok(()) | Err(HistoryError::Gone { .. }) => {}
             Err(error) => return Err(error),
         }
-        self.evict(|open, _| open != name);
+        self.evict(|open| open != name);
         Ok(())
     }
 
@@ -272,7 +274,9 @@ impl SegmentStore {
         name: &SegmentName,
         version: ObjectVersion,
     ) -> Result<Arc<Segment>, HistoryError> {
-        if let Some((_, segment)) = self.open.lock().get(name) {
+        if let Some((known, segment)) = self.open.lock().get(name)
+            && *known == version
+        {
             return Ok(segment.clone());
         }
         let segment = Arc::new(self.read_segment(name, version.0).await?.0);
@@ -333,8 +337,8 @@ impl SegmentStore {
         self.folder_path.clone().join(name.to_string())
     }
 
-    fn evict(&self, keep: impl Fn(&SegmentName, &ObjectVersion) -> bool) {
-        self.open.lock().retain(|name, (version, _)| keep(name, version));
+    fn evict(&self, keep: impl Fn(&SegmentName) -> bool) {
+        self.open.lock().retain(|name, _| keep(name));
     }
 
     /// Waits for the object store within a deadline; an error names the object.

@@ -1,11 +1,13 @@
 //! Tests of the store.
 
+use tempfile::TempDir;
+
 use crate::{Span, StagedMember, assemble};
 
 use super::*;
 
-#[tokio::test]
-async fn a_segment_that_a_listing_lacks_counts_until_its_object_is_gone() {
+/// A store with one segment, which is open.
+async fn with_a_segment() -> (TempDir, SegmentStore, SegmentName) {
     let folder = tempfile::tempdir().unwrap();
     let store = SegmentStore::open(folder.path().to_str().unwrap()).unwrap();
     let mut member = StagedMember::new("history/trades.csv", 0, folder.path()).unwrap();
@@ -23,6 +25,12 @@ async fn a_segment_that_a_listing_lacks_counts_until_its_object_is_gone() {
     let (name, _) = assemble(&span, vec![member.finish().unwrap()], file.as_file_mut()).unwrap();
     store.publish(&name, file).await.unwrap();
     store.list().await.unwrap();
+    (folder, store, name)
+}
+
+#[tokio::test]
+async fn a_segment_that_a_listing_lacks_counts_until_its_object_is_gone() {
+    let (_folder, store, name) = with_a_segment().await;
     let known = store.open.lock()[&name].0;
     for (is_there, expected) in [(true, Some(&known)), (false, None)] {
         if !is_there {
@@ -32,6 +40,31 @@ async fn a_segment_that_a_listing_lacks_counts_until_its_object_is_gone() {
         store.find_unlisted(&mut found).await.unwrap();
         assert_eq!(found.get(&name), expected);
     }
+}
+
+#[tokio::test]
+async fn a_changed_object_counts_in_each_listing_until_it_is_gone() {
+    let (_folder, store, name) = with_a_segment().await;
+    let (path, empty) = (store.file(&name).unwrap(), tempfile::tempdir().unwrap());
+    let object = std::fs::read(&path).unwrap();
+    // Its listings are empty, as those of a bucket whose address has a page of another server.
+    let store = SegmentStore { directory: Some(empty.path().to_owned()), ..store };
+    let replace = |bytes: &[u8]| {
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+    };
+    let count = async || {
+        let list = store.list().await.unwrap();
+        (list.segments.len(), list.unreadable.len())
+    };
+    replace(b"<html>maintenance</html>");
+    for _ in 0..2 {
+        assert_eq!(count().await, (0, 1));
+    }
+    replace(&object);
+    assert_eq!(count().await, (1, 0));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(count().await, (0, 0));
 }
 
 #[tokio::test]
