@@ -174,8 +174,8 @@ pub(crate) async fn seal_in_turn(
 }
 
 /// Seals every complete span of a database with the variables of an `export` replica, and prints progress. A
-/// failure is printed only, because a mesh can start without: reads do not need the history, and the replicas
-/// retry and log the cause.
+/// failure, or a history that is not whole, is printed only, because a mesh can start without: reads do not need
+/// the history, and the replicas retry and log the cause.
 pub(crate) async fn seal_complete(database_url: &str, variables: Vec<(String, String)>) {
     let sealed = async {
         let sealing = Sealing::configured(variables).map_err(Failure::configuration)?;
@@ -187,10 +187,13 @@ pub(crate) async fn seal_complete(database_url: &str, variables: Vec<(String, St
             let (height, newest) = (segment.height_to, newest.unwrap_or_default());
             print_line(&format!("sealing the history: block {height} of {newest}"));
         };
-        seal_in_turn(&sealing, Until::Complete, &mut on_sealed).await
+        seal_in_turn(&sealing, Until::Complete, &mut on_sealed).await?;
+        sealing.fault().await.map_err(|error| cannot("list the segments", &error))
     };
-    if let Err(failure) = sealed.await {
-        print_line(&format!("the history is not sealed yet: {failure}"));
+    match sealed.await {
+        Ok(None) => {}
+        Ok(Some(fault)) => print_line(&format!("the sealed history is not whole: {fault}")),
+        Err(failure) => print_line(&format!("the history is not sealed yet: {failure}")),
     }
 }
 

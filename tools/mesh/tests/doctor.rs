@@ -42,6 +42,25 @@ impl Case {
         self
     }
 
+    /// Runs a mesh in the home whose only service ends as soon as it starts. It has these variables.
+    fn start(&self, service: &str, replicas: u32, variables: &[(&str, &str)]) -> Supervisor {
+        let home = Home::at(&self.home).unwrap();
+        home.create().unwrap();
+        mesh_chassis::install_tls_provider();
+        let pause = Duration::from_secs(600);
+        let rule = RestartRule { first: pause, longest: pause, settled: pause };
+        let supervisor = Supervisor::new(rule).unwrap();
+        let mut spec = ProcessSpec::new(service, "/bin/false", home.log(service, 0));
+        for (name, value) in variables {
+            spec = spec.env(*name, *value);
+        }
+        let replica_spec = Box::new(move |_, _| ReplicaSpec { spec: spec.clone(), ready: Ready::Spawned });
+        let group = Group { name: service.to_owned(), tier: Tier::Service, scalable: true, replica_spec };
+        supervisor.add(group, replicas).unwrap();
+        tokio::spawn(ControlSocket::bind(&home).unwrap().serve(supervisor.clone()));
+        supervisor
+    }
+
     /// Runs the doctor; returns its findings, and whether its exit code was 0.
     async fn diagnose(&self) -> (Vec<Value>, bool) {
         let mut command = command(&[]);
@@ -208,17 +227,7 @@ async fn a_stale_home_is_named() {
 #[tokio::test]
 async fn a_process_that_waits_for_its_restart_is_shown() {
     let case = Case::new();
-    let home = Home::at(&case.home).unwrap();
-    home.create().unwrap();
-    mesh_chassis::install_tls_provider();
-    let pause = Duration::from_secs(600);
-    let rule = RestartRule { first: pause, longest: pause, settled: pause };
-    let supervisor = Supervisor::new(rule).unwrap();
-    let spec = ProcessSpec::new("query", "/bin/false", home.log("query", 0));
-    let replica_spec = Box::new(move |_, _| ReplicaSpec { spec: spec.clone(), ready: Ready::Spawned });
-    let group = Group { name: "query".to_owned(), tier: Tier::Service, scalable: true, replica_spec };
-    supervisor.add(group, 2).unwrap();
-    let serving = tokio::spawn(ControlSocket::bind(&home).unwrap().serve(supervisor.clone()));
+    let supervisor = case.start("query", 2, &[]);
     let list = ["ps", "--home", case.home.to_str().unwrap()];
     let table = "SERVICE  REPLICA  PID  ADMIN\n\
         query          0    -  ended, waits for restart 1\n\
@@ -229,5 +238,26 @@ async fn a_process_that_waits_for_its_restart_is_shown() {
     assert_eq!(json.done(), "[]\n", "processes only");
     case.names("service", &["query-0", "waits for restart 1"]).await;
     supervisor.shutdown().await;
-    serving.abort();
+}
+
+#[tokio::test]
+async fn a_damaged_segment_of_the_running_mesh_is_named() {
+    let (database, case) = (Database::fresh().await, Case::new());
+    let history = "INSERT INTO chain (id) VALUES ('test-1');
+        INSERT INTO blocks (height, block_time, hash)
+            SELECT height, timestamptz '2024-01-01 00:00:00+00' + height * interval '1 s', 'ab'
+            FROM generate_series(1, 20) AS height";
+    database.connect().await.batch_execute(history).await.unwrap();
+    let root = case.home.to_str().unwrap();
+    mesh(&["seal", "--postgres", database.url(), "--history", root, "--interval", "10"]).await.done();
+    let variables = [("MESH_DATABASE_URL", database.url()), ("MESH_HISTORY_URL", root)];
+    let supervisor = case.start("export", 1, &variables);
+    let (findings, _) = case.diagnose().await;
+    let found = findings.iter().find(|finding| finding["check"] == "history").unwrap();
+    assert_eq!(found["state"], "fine", "{findings:#?}");
+    let segment = case.home.join("segments/test-1-1-1-10.zip");
+    fs::remove_file(&segment).unwrap();
+    fs::write(&segment, "damaged").unwrap();
+    case.names("history", &["test-1-1-1-10.zip cannot be read"]).await;
+    supervisor.shutdown().await;
 }

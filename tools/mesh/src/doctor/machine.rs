@@ -148,7 +148,7 @@ pub(super) fn segments(home: &Home, running: &Running) -> Checked {
 }
 
 /// The folder of the segments of the running mesh, else of the home; `None` for an object store.
-fn segment_folder(home: &Home, running: &Running) -> Option<PathBuf> {
+pub(super) fn segment_folder(home: &Home, running: &Running) -> Option<PathBuf> {
     match running.variable("MESH_HISTORY_URL") {
         Some(url) if url.contains("://") && !url.starts_with("file://") => None,
         Some(place) => Some(PathBuf::from(place.trim_start_matches("file://")).join("segments")),

@@ -4,6 +4,7 @@
 //! named. It starts nothing, changes nothing, and every wait ends within seconds.
 
 mod finding;
+mod history;
 mod machine;
 mod ports;
 mod servers;
@@ -40,6 +41,7 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
         Finding::of("segments", machine::segments(&home, &running)),
         Finding::of("disk", machine::disk(&home, &running)),
     ];
+    findings.extend(history::check(&home, &running).await.map(|checked| Finding::of("history", checked)));
     let last = saved.as_ref().and_then(|saved| saved.ports);
     findings.extend(ports::check(args, last, &running).map(|checked| Finding::of("port", checked)));
     findings.extend(servers::check_all(args, &running, saved.as_ref()).await);

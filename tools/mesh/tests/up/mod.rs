@@ -113,11 +113,19 @@ async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
     assert_eq!(segments(), complete + 1);
     assert!(!installed.home().join("postgres/data/postmaster.pid").exists());
 
+    // A damaged segment is named, and the rest is served.
+    let damaged = installed.home().join("segments").read_dir().unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_file(&damaged).unwrap();
+    std::fs::write(&damaged, "").unwrap();
     let again = installed.up_with(&["--replicas", "edge=0", "--demo-blocks", "41"]).await;
     installed.order(&["scale", "edge=1"]).await;
     assert_eq!(again.status().await, 200);
     let stderr = installed.stop(again, Signal::TERM).await;
-    says(&stderr, &["keeping the demo network", "edge has no replicas", "mesh scale edge=1"]);
+    let unreadable = format!("{} cannot be read", damaged.file_name().unwrap().display());
+    says(
+        &stderr,
+        &["keeping the demo network", "not whole", &unreadable, "edge has no replicas", "mesh scale edge=1"],
+    );
     assert!(!stderr.contains("writing"), "{stderr}");
 }
 
