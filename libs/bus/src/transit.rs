@@ -11,6 +11,16 @@ const WINDOW: Duration = Duration::from_secs(5);
 /// A request that was longer on its way than this was not: a clock was set.
 const MAX_LATE_MS: i64 = 60_000;
 
+/// A set clock makes all requests late by the same time. It is recognised before the end of the window by so many requests
+/// in a row …
+const STEP_REQUESTS: u32 = 3;
+/// … which are late by this at least …
+const STEP_AT_LEAST_MS: i64 = 2_000;
+/// … the times on the way of which differ by this at most …
+const STEP_DIFFERS_MS: u64 = 20;
+/// … and which arrive so far apart, at least: what waited together arrives at the same moment.
+const STEP_APART: Duration = Duration::from_millis(200);
+
 /// Most senders that are remembered, the latest ones.
 const MAX_SENDERS: usize = 1_000;
 
@@ -23,6 +33,33 @@ struct Shortest {
     since: Instant,
     before: i64,
     now: i64,
+    /// The late requests in a row that may be due to a set clock.
+    step: Option<Step>,
+}
+
+/// Late requests in a row whose times on the way are nearly equal.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    /// The time on the way of the first one.
+    took_ms: i64,
+    requests: u32,
+    /// When the last counted one arrived.
+    last: Instant,
+}
+
+impl Shortest {
+    /// Counts a request; returns whether it and those before it are late because a clock was set.
+    fn is_step(&mut self, late_ms: i64, took_ms: i64, now: Instant) -> bool {
+        let first = Step { took_ms, requests: 1, last: now };
+        self.step = match self.step {
+            _ if late_ms < STEP_AT_LEAST_MS => None,
+            Some(step) if took_ms.abs_diff(step.took_ms) > STEP_DIFFERS_MS => Some(first),
+            Some(step) if now.duration_since(step.last) < STEP_APART => Some(step),
+            Some(step) => Some(Step { requests: step.requests + 1, last: now, ..step }),
+            None => Some(first),
+        };
+        self.step.is_some_and(|step| step.requests >= STEP_REQUESTS)
+    }
 }
 
 impl Default for Transits {
@@ -37,17 +74,17 @@ impl Transits {
     pub(crate) fn late(&mut self, reply_to: &str, took_ms: i64, now: Instant) -> Duration {
         // <inbox>.<workload>.<token>
         let sender = reply_to.rsplitn(3, '.').last().unwrap_or_default();
-        let first = Shortest { since: now, before: took_ms, now: took_ms };
+        let first = Shortest { since: now, before: took_ms, now: took_ms, step: None };
         let Some(mut shortest) = self.0.get_mut(sender) else {
             self.0.insert(sender.to_owned(), first);
             return Duration::ZERO;
         };
         if now.duration_since(shortest.since) >= WINDOW {
-            *shortest = Shortest { since: now, before: shortest.now, now: took_ms };
+            *shortest = Shortest { since: now, before: shortest.now, now: took_ms, step: shortest.step };
         }
         shortest.now = shortest.now.min(took_ms);
         let late = took_ms.saturating_sub(shortest.now.min(shortest.before));
-        if late > MAX_LATE_MS {
+        if late > MAX_LATE_MS || shortest.is_step(late, took_ms, now) {
             *shortest = first;
             return Duration::ZERO;
         }
@@ -81,5 +118,27 @@ mod tests {
             assert_eq!(late(&sender, ahead + 15_000, 37), 15_000);
             assert_eq!(late(&sender, ahead + 15_000, 42), 0);
         }
+    }
+
+    #[test]
+    fn a_clock_is_set_where_requests_are_late_by_the_same_time_one_after_the_other() {
+        let (mut transits, start) = (Transits::default(), Instant::now());
+        let mut late = |took_ms, after_ms| {
+            let now = start + Duration::from_millis(after_ms);
+            transits.late("_INBOX_edge.a.query.7", took_ms, now).as_millis()
+        };
+        assert_eq!(late(1, 0), 0);
+        let set = [(12_003, 1_000), (12_001, 1_150), (11_995, 1_300), (12_010, 1_600), (12_004, 1_700)];
+        assert_eq!(set.map(|(took_ms, after_ms)| late(took_ms, after_ms)), [12_002, 12_000, 11_994, 0, 0]);
+        // What waited in a queue is late by different times, or arrives at the same moment.
+        for number in 0..5_u32 {
+            let waited = 9_000 - i64::from(number) * 100;
+            assert_eq!(late(12_004 + waited, 2_000 + u64::from(number) * 300), waited.unsigned_abs().into());
+        }
+        for after_ms in [4_000, 4_000, 4_000, 4_300] {
+            assert_eq!(late(21_004, after_ms), 9_000);
+        }
+        assert_eq!(late(12_004, 4_600), 0, "one in time");
+        assert_eq!([late(21_004, 4_900), late(21_004, 5_200)], [9_000, 9_000]);
     }
 }
