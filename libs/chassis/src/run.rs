@@ -236,21 +236,30 @@ fn run_configured(program: Program, configure: Configure) -> ExitCode {
     install_tls_provider();
     let system = actix::System::new();
     let lived = system.block_on(live((workload, version), common, &telemetry, start));
-    let code = lived.map_or_else(|failure| report(workload, &*failure), |()| 0);
-    end_within(ENDED_WITHIN, code, || drop(system));
+    let code = match lived {
+        Ok(()) => {
+            end_within(ENDED_WITHIN, || drop(system));
+            0
+        }
+        Err(failure) => {
+            // Dropped, it would begin the actors that have not begun: their timers panic without a runtime.
+            std::mem::forget(system);
+            report(workload, &*failure)
+        }
+    };
     telemetry.stop();
     log::flush(LOG_WITHIN);
     ExitCode::from(code)
 }
 
-/// Ends the runtime. The process ends with `code` when the runtime waits too long for an operation that blocks, such as
+/// Ends the runtime. The process ends with 0 when the runtime waits too long for an operation that blocks, such as
 /// writing to a full pipe. Its last spans are then lost, and temporary files of that operation stay.
-fn end_within(limit: Duration, code: u8, end: impl FnOnce()) {
+fn end_within(limit: Duration, end: impl FnOnce()) {
     let (ended, wait) = mpsc::channel::<()>();
     thread::spawn(move || {
         if wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             log::flush(LOG_WITHIN);
-            std::process::exit(code.into());
+            std::process::exit(0);
         }
     });
     end();

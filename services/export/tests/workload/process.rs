@@ -161,6 +161,22 @@ async fn a_gap_is_not_sealed_and_what_is_sealed_is_served_beside_files_of_anothe
     assert!(export.stop().await.success());
 }
 
+#[test]
+fn a_start_that_fails_while_the_database_is_unreachable_ends_without_a_panic() {
+    let (occupied, folder) =
+        (std::net::TcpListener::bind("127.0.0.1:0").unwrap(), tempfile::tempdir().unwrap());
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_export"))
+        .env("MESH_DATABASE_URL", "postgres://mesh:mesh@127.0.0.1:9/mesh")
+        .env("MESH_BUS_URL", "nats://127.0.0.1:9")
+        .env("MESH_HISTORY_URL", folder.path())
+        .env("MESH_ADMIN_LISTEN", occupied.local_addr().unwrap().to_string())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("MESH_ADMIN_LISTEN") && !printed.contains("panicked"), "{printed}");
+}
+
 #[actix::test]
 async fn a_missing_segment_between_two_others_is_logged_and_counted() {
     let fixture = Fixture::blocks(30).await;
