@@ -27,7 +27,7 @@ pub mod workspace;
 pub use folder::let_enter;
 pub use log_limit::limit_logs;
 pub use managed_process::ReplicaSpec;
-pub use private_file::{rewrite, write_private};
+pub use private_file::{StagedFile, stage_private, stage_replacement, write_private};
 pub use ready::{Probe, Ready, local_client, why_unready};
 pub use restart::{Backoff, RestartRule};
 pub use rolling::without_replicas;

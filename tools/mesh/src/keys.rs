@@ -14,9 +14,10 @@ use jiff::Timestamp;
 use mesh_bus::{Bus, BusConfig, KeyUsage, permissions::OPERATOR};
 use mesh_keys::{KeyDigest, KeyEntry};
 use mesh_launcher::{
+    StagedFile,
     bus::{self, BusCredentials},
     control::{Answer, Request, ask},
-    rewrite, write_private,
+    stage_private, stage_replacement,
 };
 use tokio::time::timeout;
 
@@ -134,9 +135,10 @@ fn add(args: AddArgs) -> Result<(), Failure> {
     let text = mesh_keys::to_text(&entries);
     // As the edge reads it: a bad name is refused before the file is touched.
     mesh_keys::parse(text.as_bytes()).map_err(|fault| failed!("the key is not added: {fault}"))?;
-    // A key that its owner does not see must not be in force.
+    // A key that its owner does not see must not be in force, and one that does not fit on the disk must not be shown.
+    let staged = stage(&file, &text)?;
     try_print(&key).map_err(|error| failed!("the key is not added: it cannot be printed ({error})"))?;
-    write(&file, &text)
+    staged.persist().map_err(|error| unwritten(&file, &error))
 }
 
 fn list(file: &Path, as_json: bool) -> Result<(), Failure> {
@@ -177,10 +179,11 @@ fn remove(name: &str, file: &Path) -> Result<(), Failure> {
     if entries.len() == before {
         return Err(failed!("{} has no key of this name; `mesh keys list` lists them", file.display()));
     }
-    write(file, &mesh_keys::to_text(&entries))
+    let staged = stage(file, &mesh_keys::to_text(&entries))?;
+    staged.persist().map_err(|error| unwritten(file, &error))
 }
 
-/// The file that a link leads to: `write` would replace the link. Anything but a regular file is refused: a device may have no
+/// The file that a link leads to: writing would replace the link. Anything but a regular file is refused: a device may have no
 /// end, and would be replaced, too.
 pub(crate) fn followed(file: &Path) -> Result<PathBuf, Failure> {
     match file.canonicalize() {
@@ -218,14 +221,19 @@ fn lock(file: &Path) -> Result<fs::File, Failure> {
     Ok(locked)
 }
 
-/// Replaces the file, so that an edge never reads a part of it. Its permissions and its owner stay.
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    let written = match file.metadata() {
-        Ok(before) => rewrite(file, text.as_bytes(), &before),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => write_private(file, text.as_bytes(), true),
+/// Writes the text beside the file, which it then replaces, so that an edge never reads a part of it. The permissions and the
+/// owner stay.
+fn stage(file: &Path, text: &str) -> Result<StagedFile, Failure> {
+    let staged = match file.metadata() {
+        Ok(before) => stage_replacement(file, text.as_bytes(), &before),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => stage_private(file, text.as_bytes(), true),
         Err(error) => return Err(failed!("cannot read {} ({error})", file.display())),
     };
-    written.map_err(|error| failed!("cannot write {} ({error}); give another --file", file.display()))
+    staged.map_err(|error| unwritten(file, &error))
+}
+
+fn unwritten(file: &Path, error: &io::Error) -> Failure {
+    failed!("cannot write {} ({error}); give another --file", file.display())
 }
 
 async fn usage(args: &UsageArgs) -> Result<(), Failure> {

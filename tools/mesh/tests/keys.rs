@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 use mesh_launcher::home::Home;
 use mesh_testbed::{Database, Mesh, enterable_folder, keep_secret};
 use serde_json::{Value, json};
+use tokio::process::Command;
 
 use crate::command::{Outcome, command, mesh};
 
@@ -87,6 +88,19 @@ async fn a_key_that_is_not_shown_is_not_added() {
         assert_eq!(adding.stdout(output).status().await.unwrap().code(), Some(1));
         assert!(!file.exists());
     }
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_added_is_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys.jsonl");
+    // No file can get a byte, as on a full disk.
+    let mut adding = Command::new("/bin/sh");
+    adding.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_mesh")]);
+    adding.args(["keys", "add", "bot", "--file", file.to_str().unwrap()]);
+    let refused = Outcome::of(&mut adding, b"").await;
+    refused.fails(1, &["cannot write"]);
+    assert_eq!((refused.text(), file.exists()), ("", false));
 }
 
 #[tokio::test]
