@@ -109,5 +109,7 @@ async fn command(command: Command) -> Result<(), Failure> {
 
 /// A consensus node's process logs to standard error.
 fn init_node_log() {
-    tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_max_level(tracing::Level::INFO).init();
+    let log = tracing_subscriber::fmt().json().with_writer(std::io::stderr);
+    // Reporting a line that cannot be written, to the same place, would panic.
+    log.log_internal_errors(false).with_max_level(tracing::Level::INFO).init();
 }

@@ -352,6 +352,8 @@ fn init_log(home: &Home) {
     match std::fs::OpenOptions::new().create(true).append(true).open(&path) {
         Ok(file) => {
             let log = tracing_subscriber::fmt().json().with_writer(std::sync::Mutex::new(file));
+            // An error may be that of a full disk, on which standard error may be, too: printing there would panic.
+            let log = log.log_internal_errors(false);
             // Fails when a subscriber is installed already, as in a test; that one stays.
             let _ = log.with_max_level(tracing::Level::INFO).try_init();
         }

@@ -7,15 +7,17 @@ use std::{path::Path, process::Stdio};
 
 use installed::{Installed, PATIENCE, START, Up, get_json, hash_of, runs, send};
 use jiff::Timestamp;
+use mesh_devnode::{Base, ChainFile};
 use mesh_launcher::{control::Row, services::SERVICES};
 use mesh_testbed::{NodeKind, eventually, retry};
+use mesh_transaction::SpamRules;
 use rustix::process::Signal;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     time::timeout,
 };
 
-use crate::command::{Outcome, mesh, says};
+use crate::command::{Outcome, command, mesh, says};
 
 /// Signs a transaction with the gateway's chain and block, submits it there, and follows it into a block.
 async fn submits(up: &Up, node: &str) {
@@ -262,6 +264,21 @@ async fn a_mesh_with_a_real_cometbft_survives_its_drills_and_goes_on_where_it_wa
     assert!(same_blocks(&url, &node).await > newest);
     let stderr = installed.stop(again, Signal::TERM).await;
     assert!(!stderr.contains("set aside"), "{stderr}");
+}
+
+#[tokio::test]
+async fn the_development_node_makes_blocks_while_its_log_cannot_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("blocks");
+    ChainFile::create(&file, &Base::empty("test-1", SpamRules::default())).unwrap();
+    let size = || std::fs::metadata(&file).unwrap().len();
+    let before = size();
+    let mut node = command(&["devnode"]);
+    node.env("MESH_DEVNODE_FILE", &file).env("MESH_DEVNODE_BLOCK_MS", "10");
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let mut node = node.stderr(full).kill_on_drop(true).spawn().unwrap();
+    eventually(PATIENCE, "no block is made", async || size() > before).await;
+    node.kill().await.unwrap();
 }
 
 #[tokio::test]
