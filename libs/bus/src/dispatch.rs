@@ -184,7 +184,8 @@ impl Dispatcher {
             }
             Some(Err(problem)) => {
                 log(call.operation.name, &call.headers, &problem);
-                send_problem(client, &call.reply_to, &problem, None).await;
+                let overloaded = problem.is_local.then(|| self.stats.id());
+                send_problem(client, &call.reply_to, &problem, overloaded).await;
             }
             Some(Ok(None)) | None => {}
         }

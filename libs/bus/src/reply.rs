@@ -82,8 +82,8 @@ pub(crate) async fn send(bus: &Bus, reply_to: &Subject, rendered: Rendered) {
     }
 }
 
-/// Sends a problem. `overloaded`: the name of this replica when it is overloaded, so that the request can be
-/// sent to another.
+/// Sends a problem. `overloaded`: the name of this replica when it is overloaded or lacks what another may have, so that
+/// the request can be sent to another.
 pub(crate) async fn send_problem(
     client: &Client,
     reply_to: &Subject,

@@ -142,6 +142,8 @@ pub struct Problem {
     pub cause: Option<Box<str>>,
     /// Seconds after which to try again, when a server behind the gateway named them; no part of the body.
     pub retry_after_s: Option<u32>,
+    /// Whether the cause lies with this replica, so that another one may answer; no part of the body.
+    pub is_local: bool,
 }
 
 /// One reason.
@@ -165,6 +167,7 @@ impl Problem {
             details: vec![Detail { number, message: message.into(), inner: String::new() }],
             cause: None,
             retry_after_s: None,
+            is_local: false,
         }
     }
 
@@ -213,6 +216,13 @@ impl Problem {
     #[must_use]
     pub fn retry_after(mut self, seconds: Option<u32>) -> Self {
         self.retry_after_s = seconds;
+        self
+    }
+
+    /// Lets the request be sent to another replica.
+    #[must_use]
+    pub fn local(mut self) -> Self {
+        self.is_local = true;
         self
     }
 
@@ -286,6 +296,7 @@ impl From<Body> for Problem {
             details: body.details.into_iter().map(|typed| typed.detail).collect(),
             cause: None,
             retry_after_s: None,
+            is_local: false,
         }
     }
 }

@@ -108,6 +108,7 @@ impl Sealer {
             Err(SealError::Read(
                 ReadError::Away(_)
                 | ReadError::Aborted(_)
+                | ReadError::Full(_)
                 | ReadError::Busy
                 | ReadError::Late
                 | ReadError::Locked,

@@ -107,5 +107,5 @@ fn detail(field: &str, what: &str, value: &str) -> Detail {
 }
 
 fn invalid(details: Vec<Detail>) -> Problem {
-    Problem { code: Code::InvalidArgument, details, cause: None, retry_after_s: None }
+    Problem { code: Code::InvalidArgument, details, cause: None, retry_after_s: None, is_local: false }
 }

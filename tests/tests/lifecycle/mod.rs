@@ -10,8 +10,8 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use mesh_testbed::{Answer, DevNode, Mesh, eventually, nats as bus};
-use mesh_tests::{MeshClient, ProxiedServer, TableLock, assert_problem, fixture, program, raw};
+use mesh_testbed::{Answer, DevNode, Mesh, Service, eventually, nats as bus};
+use mesh_tests::{MeshClient, NO_CACHE, ProxiedServer, TableLock, assert_problem, fixture, program, raw};
 use reqwest::Method;
 use serde_json::json;
 
@@ -179,6 +179,35 @@ async fn services_started_before_database_and_bus_become_ready_with_them() {
         let answer = MeshClient::new(&mesh).get(&path).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
     }
+}
+
+#[tokio::test]
+async fn a_replica_that_gets_no_database_connection_is_unready_and_others_answer_its_reads() {
+    const PREFIX: (&str, &str) = ("MESH_BUS_PREFIX", "full");
+    let (database, mesh, mesh_client) =
+        fixture::start(|setup| setup.env(PREFIX.0, PREFIX.1).env(NO_CACHE.0, NO_CACHE.1)).await;
+    // The first replica has a connection for lists; the second one will get none.
+    assert_eq!(mesh_client.get(LIST).await.status, 200);
+    let second = Service::configure("query").env(PREFIX.0, PREFIX.1).database(&database).start().await;
+    let client = database.connect().await;
+    let limit = async |connections: i8| {
+        let name = database.name();
+        let sql = format!("ALTER DATABASE \"{name}\" CONNECTION LIMIT {connections}");
+        client.batch_execute(&sql).await.expect("the owner may set it");
+    };
+    limit(1).await;
+    eventually(TIME_LIMIT, "the second replica gets no read", async || {
+        assert_eq!(mesh_client.get(LIST).await.status, 200);
+        second.admin("/readyz").await.status == 503
+    })
+    .await;
+    let unready = second.await_readiness(503, TIME_LIMIT).await;
+    assert!(unready.contains("the database has no free connection"), "{unready}");
+    assert_eq!(mesh.service("query").admin("/readyz").await.status, 200, "it has a connection");
+    let timeouts = "db_client_connection_timeouts_total{db_client_connection_pool_name=\"lists\"}";
+    assert!(second.metric(timeouts).await.abs() < 0.5, "no read has waited");
+    limit(-1).await;
+    second.await_readiness(200, TIME_LIMIT).await;
 }
 
 #[test]

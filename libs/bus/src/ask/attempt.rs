@@ -41,8 +41,8 @@ pub(super) struct AttemptOutcome {
 pub(super) enum AttemptResult {
     /// A reply, or the service's own problem.
     Answered(Result<Reply, Problem>),
-    /// This replica has reached its limit of requests.
-    Overloaded(Box<str>),
+    /// This replica has reached its limit of requests, or lacks what another may have.
+    Overloaded(Box<str>, Problem),
     /// No replica listens.
     NoResponder,
     /// Parts of the reply are missing.
@@ -87,8 +87,8 @@ fn read_reply(headers: &HeaderMap, header: ReplyHeader, parts: Vec<Bytes>) -> At
     let body = parts.first().map(Bytes::as_ref).unwrap_or_default();
     if let Some(problem) = headers::read_problem(headers, body) {
         return match headers.get(headers::OVERLOADED) {
-            Some(replica) if problem.code == Code::ResourceExhausted => {
-                AttemptResult::Overloaded(replica.as_str().into())
+            Some(replica) if matches!(problem.code, Code::ResourceExhausted | Code::Unavailable) => {
+                AttemptResult::Overloaded(replica.as_str().into(), problem)
             }
             _ => AttemptResult::Answered(Err(problem)),
         };

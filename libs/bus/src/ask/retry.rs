@@ -205,7 +205,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
                 Step::Finish(result)
             }
             AttemptResult::NoResponder => self.on_no_responder(outcome.replica.as_deref(), outcome.is_hedge),
-            AttemptResult::Overloaded(replica) => self.on_overloaded(replica),
+            AttemptResult::Overloaded(replica, problem) => self.on_overloaded(replica, problem),
             AttemptResult::Torn => self.on_torn(),
         }
     }
@@ -251,20 +251,25 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         }
     }
 
-    /// Retries with a replica that was not overloaded; when there is none, waits for its turn at any.
-    fn on_overloaded(&mut self, replica: Box<str>) -> Step {
+    /// Retries with a replica that was not overloaded; when there is none, waits for its turn at any. A request whose
+    /// replica lacks something is retried also when only that one was known at first.
+    fn on_overloaded(&mut self, replica: Box<str>, problem: Problem) -> Step {
         if !self.pending.is_empty() {
             self.was_unheard = true;
             return Step::Wait;
         }
         self.overloaded.push(replica);
         let other = self.request.target.group.pick_excluding(&self.overloaded, Instant::now());
-        if other.is_some() && !self.waits {
+        let is_lacking = problem.code == Code::Unavailable;
+        if other.is_some() && (is_lacking || !self.waits) {
             return Step::Retry { pause: Duration::ZERO, replica: other };
         }
         if !self.waits {
             self.waits = true;
             return Step::Retry { pause: Duration::ZERO, replica: None };
+        }
+        if is_lacking {
+            return Step::Finish(Err(problem));
         }
         // A replica refuses what it cannot begin in the time that its client gives it, too.
         let left = self.request.deadline.saturating_duration_since(Instant::now());

@@ -18,6 +18,10 @@ pub enum ReadError {
     /// The database is unreachable.
     #[error("the database is unreachable")]
     Away(#[source] Option<Box<dyn std::error::Error + Send + Sync>>),
+    /// The server has no room for another connection, and none is open. The cause is absent when it refused one a moment
+    /// before.
+    #[error("the database has no free connection")]
+    Full(#[source] Option<tokio_postgres::Error>),
     /// All connections are taken.
     #[error("all connections to the database are busy")]
     Busy,
@@ -44,6 +48,7 @@ impl ReadError {
     pub fn problem(&self, number: u32) -> Problem {
         let problem = match self {
             Self::Away(_) => Problem::unavailable("the database is unreachable"),
+            Self::Full(_) => Problem::unavailable("the database has no free connection").local(),
             Self::Busy => Problem::unavailable("the database is busy"),
             Self::Aborted(_) => Problem::unavailable("the database aborted the query"),
             Self::Late | Self::Locked => Problem::deadline_exceeded("the database did not answer in time"),
@@ -59,6 +64,7 @@ impl ReadError {
         match self {
             Self::Configuration(_) | Self::Pool(_) => "configuration",
             Self::Away(_) => "away",
+            Self::Full(_) => "full",
             Self::Busy => "busy",
             Self::Late | Self::Locked => "timeout",
             Self::Aborted(_) => "aborted",
@@ -80,6 +86,8 @@ impl From<tokio_postgres::Error> for ReadError {
         match error.code() {
             Some(&SqlState::QUERY_CANCELED) => Self::Late,
             Some(&SqlState::LOCK_NOT_AVAILABLE) => Self::Locked,
+            // Of the server, its reserved slots, the database or the user.
+            Some(&SqlState::TOO_MANY_CONNECTIONS) => Self::Full(Some(error)),
             Some(code) if means_away(code) || is_fatal(&error) => Self::Away(Some(error.into())),
             Some(&SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
                 Self::Aborted(error)
@@ -106,11 +114,10 @@ impl From<PoolError> for ReadError {
     }
 }
 
-/// Whether a SQLSTATE means that the server is unavailable: class 08 (connection), 53300 (too many connections),
-/// 57P01-57P03 (shutdown, crash, starting up). Not 25006 (read-only transaction), which would be a bug of
-/// ours.
+/// Whether a SQLSTATE means that the server is unavailable: class 08 (connection), 57P01-57P03 (shutdown, crash,
+/// starting up). Not 25006 (read-only transaction), which would be a bug of ours.
 fn means_away(code: &SqlState) -> bool {
-    code.code().starts_with("08") || code.code().starts_with("57P") || *code == SqlState::TOO_MANY_CONNECTIONS
+    code.code().starts_with("08") || code.code().starts_with("57P")
 }
 
 /// Whether the server has ended the session with the error, as a standby ends one in conflict with a replayed change.

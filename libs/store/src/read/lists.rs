@@ -3,6 +3,8 @@
 //! A statement that waits for a table lock gives its connection back after [`LOCK_TIMEOUT`]. From then on one
 //! read of that list waits for the lock on its own connection and the others in memory, so that a locked
 //! table takes no connection from other lists.
+//!
+//! While the server has no room for another connection, reads wait for one of those that are open.
 
 use std::{
     collections::HashMap,
@@ -18,8 +20,8 @@ use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, QueueMode, Recycli
 use futures_util::{TryStreamExt, future::try_join_all};
 use parking_lot::Mutex;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
-    time::{Instant, timeout, timeout_at},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit},
+    time::{Instant, timeout_at},
 };
 use tokio_postgres::{Config, GenericClient, IsolationLevel, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -41,6 +43,9 @@ pub const LIST_SETTINGS: &str =
 /// Longest wait of a statement for a lock. While a list is being found locked, it holds its share of the
 /// connections for this long.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// Pause between two attempts to open a connection while the server has no room for another one.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(500);
 
 /// Most lists that wait for a lock at the same time, each with one connection. More than there are.
 const MAX_LOCKED_LISTS: usize = 64;
@@ -86,11 +91,40 @@ pub(super) struct ListPool {
     /// Most connections that one list may use, so that a slow one does not take all of them.
     share: usize,
     lists: Arc<Mutex<HashMap<&'static str, Arc<ListState>>>>,
+    room: Arc<ServerRoom>,
     read_timeout: Duration,
     /// Longest wait for a free connection: half of the time for a read, so that the statement has the other
     /// half. Waiting reads are served in the order of their arrival.
     acquire_timeout: Duration,
     metrics: Metrics,
+}
+
+/// Whether the server has room for another connection.
+#[derive(Default)]
+struct ServerRoom {
+    /// When it last refused one; `None` after it has accepted one.
+    refused: Mutex<Option<Instant>>,
+    /// Notified when a read has returned its connection.
+    returned: Notify,
+}
+
+impl ServerRoom {
+    /// When to try to open a connection again; `None` when the server has not refused the last one.
+    fn next_attempt(&self) -> Option<Instant> {
+        self.refused.lock().map(|refused| refused + REFUSAL_PAUSE)
+    }
+}
+
+/// The right of a read to one of its list's connections. Dropped after the connection is returned.
+struct Share {
+    _permit: OwnedSemaphorePermit,
+    room: Arc<ServerRoom>,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.room.returned.notify_one();
+    }
 }
 
 /// State shared by the reads of one list.
@@ -142,8 +176,8 @@ impl ListPool {
         // Before the read is late: a lock then ends with another error than a slow statement.
         let waiting = with_lock_timeout(lock_patience(read_timeout), MAX_LOCKED_LISTS)?;
         let pool = with_lock_timeout(LOCK_TIMEOUT, connections)?;
-        let share = share(connections);
-        Ok(Self { pool, waiting, tls, share, lists: Arc::default(), read_timeout, acquire_timeout, metrics })
+        let (share, lists, room) = (share(connections), Arc::default(), Arc::default());
+        Ok(Self { pool, waiting, tls, share, lists, room, read_timeout, acquire_timeout, metrics })
     }
 
     /// Closes the connections that no read uses: their server may be gone without a word.
@@ -181,7 +215,8 @@ impl ListPool {
             }
             let started = Instant::now();
             let connection = self.connection(&state).await;
-            self.metrics.waited(metrics::Pool::Lists, connection.is_err(), started.elapsed());
+            let is_late = matches!(connection, Err(ReadError::Busy));
+            self.metrics.waited(metrics::Pool::Lists, is_late, started.elapsed());
             let (connection, _share) = connection?;
             if state.is_locked.load(Relaxed) {
                 continue;
@@ -207,11 +242,50 @@ impl ListPool {
         Arc::clone(self.lists.lock().entry(list).or_insert_with(|| Arc::new(new())))
     }
 
-    /// A connection and its permit from the list's share.
-    async fn connection(&self, state: &ListState) -> Result<(Object, OwnedSemaphorePermit), ReadError> {
-        let permit = timeout(self.acquire_timeout, Arc::clone(&state.share).acquire_owned()).await;
+    /// A connection and its permit from the list's share. When the server has no room for another connection, waits for
+    /// an open one, or fails if there is none.
+    async fn connection(&self, state: &ListState) -> Result<(Object, Share), ReadError> {
+        let until = Instant::now() + self.acquire_timeout;
+        let permit = timeout_at(until, Arc::clone(&state.share).acquire_owned()).await;
         let permit = permit.ok().and_then(Result::ok).ok_or(ReadError::Busy)?;
-        Ok((self.pool.get().await?, permit))
+        let share = Share { _permit: permit, room: Arc::clone(&self.room) };
+        loop {
+            let (now, status) = (Instant::now(), self.pool.status());
+            let pause_end = self.room.next_attempt().filter(|next| *next > now);
+            match pause_end.filter(|_| status.available == 0) {
+                Some(_) if status.size == 0 => return Err(ReadError::Full(None)),
+                Some(pause_end) => {
+                    // Without a notification the next attempt is due, or the time is up.
+                    let _ = timeout_at(pause_end.min(until), self.room.returned.notified()).await;
+                }
+                None => match self.acquire().await {
+                    Err(ReadError::Full(_)) if self.pool.status().size > 0 => {}
+                    acquired => return Ok((acquired?, share)),
+                },
+            }
+            if Instant::now() >= until {
+                return Err(ReadError::Busy);
+            }
+        }
+    }
+
+    /// An unused connection, or a new one.
+    async fn acquire(&self) -> Result<Object, ReadError> {
+        let acquired = self.pool.get().await.map_err(ReadError::from);
+        match &acquired {
+            Ok(connection) if Object::metrics(connection).recycle_count == 0 => {
+                *self.room.refused.lock() = None;
+            }
+            Err(ReadError::Full(_)) => *self.room.refused.lock() = Some(Instant::now()),
+            Ok(_) | Err(_) => {}
+        }
+        acquired
+    }
+
+    /// Fails while no connection is open because the server refused the last one; tries to open it.
+    pub(super) async fn ready(&self) -> Result<(), ReadError> {
+        let is_refused = self.room.next_attempt().is_some() && self.pool.status().size == 0;
+        if is_refused { self.acquire().await.map(drop) } else { Ok(()) }
     }
 }
 

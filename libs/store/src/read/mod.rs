@@ -250,12 +250,18 @@ impl Store {
         }
     }
 
-    /// Whether the database answers and has been migrated.
+    /// Whether the database answers, has been migrated, and refuses no connections for lists; with a replica, whether one
+    /// of the two servers has such connections.
     ///
     /// # Errors
     /// See [`ReadError`].
     pub async fn ready(&self) -> Result<(), ReadError> {
-        self.servers.primary.point("SELECT count(*) FROM last_block", &[]).await.map(|_| ())
+        let Servers { primary, replica, .. } = &*self.servers;
+        primary.point("SELECT count(*) FROM last_block", &[]).await?;
+        match (primary.lists_ready().await, replica) {
+            (Err(_), Some(replica)) => replica.lists_ready().await,
+            (ready, _) => ready,
+        }
     }
 }
 

@@ -97,6 +97,12 @@ impl Server {
         }
     }
 
+    /// Whether the server answers and does not refuse the first connection for lists.
+    pub(super) async fn lists_ready(&self) -> Result<(), ReadError> {
+        self.head()?;
+        self.lists.ready().await
+    }
+
     pub(super) fn connections(&self, pool: Pool) -> Connections {
         match pool {
             Pool::Points => self.points.connections(),

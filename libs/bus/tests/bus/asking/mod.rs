@@ -76,6 +76,7 @@ impl Handler<Ask<GetWithdrawalRequest>> for Scripted {
                 "missing" => {
                     return Err(Problem::not_found(150_001, "no such withdrawal").caused_by("secret"));
                 }
+                "lacking" => return Err(Problem::unavailable("the replica lacks a part").local()),
                 _ => request.id,
             };
             let withdrawal = Some(Withdrawal { id, ..Default::default() });

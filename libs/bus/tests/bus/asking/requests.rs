@@ -80,6 +80,30 @@ fn a_request_waits_for_its_turn_at_a_full_replica_unless_it_would_wait_too_long(
     });
 }
 
+#[actix::test]
+async fn a_request_is_sent_to_every_replica_while_they_lack_what_others_may_have() {
+    let (prefix, bus, first, _first_serving) = connected(8).await;
+    let (second, _second_serving) = replica(&prefix, 8).await;
+    // When the second heartbeat of each has arrived here, other listeners have its first one.
+    let mut beats = bus.subscribe::<Beating>().await.unwrap();
+    let mut heard: HashMap<String, u32> = HashMap::new();
+    while heard.len() < 2 || heard.values().any(|times| *times < 2) {
+        bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap();
+        let beat = timeout(TEST_TIMEOUT, beats.next()).await.expect("they beat").unwrap();
+        *heard.entry(beat.id).or_default() += 1;
+    }
+    // Of the requests before.
+    for script in [&first, &second] {
+        let _ = timeout(Duration::from_millis(1), script.started.notified()).await;
+    }
+    let problem = bus.ask_typed(&request("lacking"), TEST_TIMEOUT).await.unwrap_err();
+    let shown = (problem.code, problem.details[0].message.as_str());
+    assert_eq!(shown, (Code::Unavailable, "the replica lacks a part"), "it names what is lacking");
+    for script in [first, second] {
+        timeout(TEST_TIMEOUT, script.started.notified()).await.expect("a replica is left out");
+    }
+}
+
 /// Sends requests with little time, until one is refused: none has ended for longer than half of that time.
 async fn is_refused_soon(bus: &Bus) {
     let refused = async || {

@@ -8,9 +8,10 @@ mod replica;
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use mesh_problem::Code;
 use mesh_store::{ReadError, Store, StoreConfig};
-use mesh_testbed::Database;
+use mesh_testbed::{Database, retry};
 use tokio_postgres::Client;
 
 /// Deadline for effects that are expected at once.
@@ -76,6 +77,34 @@ async fn a_read_that_the_server_aborts_is_repeated_once() {
             assert_eq!(read.as_ref().err().map(|error| error.problem(1).code), code, "{lists}: {read:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn lists_share_the_connections_that_a_full_database_has_given() {
+    let (database, client) = Database::with_client().await;
+    // Limits do not hold for the owner.
+    let store = ready(&config(&database.url_of("query"), 1)).await;
+    let limit = async |connections: u8| {
+        let name = database.name();
+        client
+            .batch_execute(&format!("ALTER DATABASE \"{name}\" CONNECTION LIMIT {connections}"))
+            .await
+            .unwrap();
+    };
+    let read = || store.list("slow", "SELECT pg_sleep(0.1)", &[], None);
+    // Those of this client, the head, and readiness.
+    limit(3).await;
+    let refused = read().await;
+    assert!(matches!(refused, Err(ReadError::Full(_))), "{refused:?}");
+    let problem = refused.unwrap_err().problem(1);
+    assert!(problem.is_local && problem.to_string().contains("no free connection"), "{problem}");
+    let unready = store.ready().await;
+    assert!(matches!(unready, Err(ReadError::Full(_))), "{unready:?}");
+
+    limit(4).await;
+    retry(SOON, async || store.ready().await.map_err(|error| format!("{error:?}"))).await;
+    let reads = join_all((0..8).map(|_| read())).await;
+    assert!(reads.iter().all(Result::is_ok), "one connection serves all: {reads:?}");
 }
 
 #[tokio::test]
