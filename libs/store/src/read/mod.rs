@@ -52,7 +52,8 @@ use crate::{TimeUs, address::Address, session::EVERY_SESSION};
 /// the replica is behind.
 const PRIMARY_WITH_REPLICA: Size = Size { points: 2, lists: 4 };
 
-/// Blocks that a replica may lack at its last poll and still be read: with many blocks a second it has them by then.
+/// Blocks that a replica may lack at its last poll and still be read: with many blocks a second it has them by then. One that
+/// lacks more may follow the primary no longer; it is not read as of earlier blocks, either.
 const FAR_BEHIND: u64 = 250;
 
 /// The configuration of a store.
@@ -86,14 +87,14 @@ struct Servers {
 }
 
 impl Servers {
-    /// The replica and the height that it must have, if there is one that is not known to be far behind that.
+    /// The replica and the height that it must have, if there is one that is not known to be far behind the primary.
     ///
     /// # Errors
     /// While the primary does not answer.
     fn replica_with(&self, past: Option<&Past>) -> Result<Option<(&Server, Option<u64>)>, ReadError> {
         let Some(replica) = &self.replica else { return Ok(None) };
-        let needed = needed_height(past, self.primary.head()?);
-        Ok(Some((replica, needed)).filter(|_| !is_far_behind(replica, needed)))
+        let newest = self.primary.head()?;
+        Ok(Some((replica, needed_height(past, newest))).filter(|_| !is_far_behind(replica, newest)))
     }
 }
 
@@ -270,10 +271,10 @@ fn needed_height(past: Option<&Past>, known: Option<(u64, i64)>) -> Option<u64> 
     past.map(|past| past.height).or(known.map(|(height, _)| height))
 }
 
-/// Whether a replica lacks so many blocks, at its last poll, that its answer would be too old.
-fn is_far_behind(replica: &Server, needed: Option<u64>) -> bool {
+/// Whether a replica lacks so many blocks of the primary, at its last poll, that its answer would be too old.
+fn is_far_behind(replica: &Server, newest: Option<(u64, i64)>) -> bool {
     let head = replica.state().head.map_or(0, |(height, _)| height);
-    needed.is_some_and(|needed| head.saturating_add(FAR_BEHIND) < needed)
+    newest.is_some_and(|(newest, _)| head.saturating_add(FAR_BEHIND) < newest)
 }
 
 /// Whether a replica has this height. An answer without a head counts as older.

@@ -91,6 +91,29 @@ async fn a_replica_that_goes_away_or_fails_is_survived() {
     assert_eq!(answered_by(&store).await, ["primary"; 2]);
 }
 
+/// It may follow the primary no longer, and have blocks that were replaced there.
+#[tokio::test]
+async fn a_replica_far_behind_the_primary_is_not_read_as_of_a_block_that_it_has() {
+    let (primary, on_primary) = named_database("primary", Some(260)).await;
+    let (replica, _on_replica) = named_database("replica", Some(10)).await;
+    let store = ready(&with_replica(&primary, replica.url())).await;
+    await_head(&store, 260).await;
+    let past = Past { height: 10, time: TimeUs(0), is_sealed: true, delegation_epoch: 0, reward_epoch: 0 };
+    let answered_by = async || -> [String; 2] {
+        let point = store.point(WHO, &[], Some(&past)).await.unwrap();
+        let list = store.list("who", WHO, &[], Some(&past)).await.unwrap();
+        [point.get("name"), list[0].get("name")]
+    };
+    retry(SOON, async || {
+        let answered = answered_by().await;
+        if answered == ["replica"; 2] { Ok(()) } else { Err(format!("{answered:?}")) }
+    })
+    .await;
+    write_block(&on_primary, 261).await;
+    await_head(&store, 261).await;
+    assert_eq!(answered_by().await, ["primary"; 2]);
+}
+
 /// A server that lacks blocks may take the primary's place between the question for a block and that for its rows.
 #[tokio::test]
 async fn a_read_as_of_a_block_that_the_primary_has_no_longer_fails() {
