@@ -118,7 +118,8 @@ fn state_of(known: &[Migration], applied: &[(i32, String)]) -> SchemaState {
     }
 }
 
-/// The columns of each table's primary key in their order, by table.
+/// The columns of each table's primary key in their order, by table. The schema is that of `blocks`: another one may stand
+/// before it in the search path, such as that of a user's name.
 ///
 /// # Errors
 /// The statement fails.
@@ -129,7 +130,7 @@ pub async fn primary_keys(client: &impl GenericClient) -> Result<BTreeMap<String
              FROM pg_index JOIN pg_class AS relation ON relation.oid = indrelid
                  CROSS JOIN LATERAL unnest(indkey::int2[]) WITH ORDINALITY AS key (number, place)
                  JOIN pg_attribute ON attrelid = indrelid AND attnum = key.number
-             WHERE indisprimary AND relation.relnamespace = current_schema()::regnamespace
+             WHERE indisprimary AND relation.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('blocks'))
              GROUP BY 1",
             &[],
         )

@@ -51,11 +51,12 @@ pub(crate) async fn check_times(
     })
 }
 
-/// The tables of the schema and the columns that can be written.
+/// The tables of the schema that contains `blocks`, and the columns that can be written.
 pub(crate) async fn catalog(client: &impl GenericClient) -> Result<Catalog, LoadError> {
     let sql = "SELECT relation.relname::text, array_agg(attname::text ORDER BY attnum)
         FROM pg_class AS relation JOIN pg_attribute ON attrelid = relation.oid
-        WHERE relation.relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+        WHERE relation.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('blocks'))
+            AND relkind IN ('r', 'p')
             AND relname <> 'refinery_schema_history' AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
         GROUP BY 1";
     let rows = client.query(sql, &[]).await;

@@ -30,6 +30,16 @@ async fn load(database: &Database, files: &[(&str, &str)]) -> Result<LoadReport,
     load_folder(database.url(), folder(files).path(), |_, _, _| ()).await
 }
 
+#[tokio::test]
+async fn tables_are_found_behind_another_schema_in_the_search_path() {
+    let (database, client) = Database::with_client().await;
+    let name = database.name();
+    let sql = format!("CREATE SCHEMA other; ALTER DATABASE \"{name}\" SET search_path = other, public");
+    client.batch_execute(&sql).await.unwrap();
+    let report = load(&database, &[("chain.csv", "id,onerow_check\ntestnet,t\n")]).await.unwrap();
+    assert_eq!(report.tables.len(), 1, "{:?}", report.skipped_files);
+}
+
 /// The message of a refused load; checks that it has stored nothing.
 async fn refusal(files: &[(&str, &str)]) -> String {
     let database = Database::fresh().await;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use mesh_store::schema::primary_keys;
 use mesh_testbed::Database;
 use tokio_postgres::Row;
 
@@ -112,6 +113,15 @@ async fn every_table_has_the_keys_and_indexes_of_the_contract_and_no_others() {
         keys.sort();
     }
     assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn keys_are_found_behind_another_schema_in_the_search_path() {
+    let (_database, client) = Database::with_client().await;
+    let keys = primary_keys(&client).await.unwrap();
+    assert_eq!(keys["blocks"], ["block_time"]);
+    client.batch_execute("CREATE SCHEMA other; SET search_path = other, public").await.unwrap();
+    assert_eq!(primary_keys(&client).await.unwrap(), keys);
 }
 
 #[tokio::test]
