@@ -13,7 +13,10 @@ use mesh_launcher::{
 use mesh_testbed::{Database, DevNode, TlsFront, eventually, nats};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::process::Command;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    process::Command,
+};
 
 use crate::{Outcome, body, command, mesh, replying, says};
 
@@ -195,6 +198,23 @@ async fn what_is_wrong_with_a_server_is_named() {
     ] {
         Case::new().with(option, &url).names(check, words).await;
     }
+}
+
+#[tokio::test]
+async fn a_pooler_that_rejects_the_settings_of_sessions_is_named() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("postgres://mesh@{}/mesh?sslmode=disable", listener.local_addr().unwrap());
+    let pooler = tokio::spawn(async move {
+        let (mut client, _) = listener.accept().await.unwrap();
+        // The length counts itself.
+        let length = client.read_u32().await.unwrap();
+        client.read_exact(&mut vec![0; usize::try_from(length).unwrap() - 4]).await.unwrap();
+        let fields = b"SFATAL\0C08P01\0Munsupported startup parameter: options\0\0";
+        let length = u32::try_from(fields.len() + 4).unwrap().to_be_bytes();
+        client.write_all(&[&b"E"[..], &length, fields].concat()).await.unwrap();
+    });
+    Case::new().with("--postgres", &url).names("database", &["pooler", "startup parameter"]).await;
+    pooler.await.unwrap();
 }
 
 #[tokio::test]

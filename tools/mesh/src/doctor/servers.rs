@@ -137,6 +137,10 @@ fn unreached(error: &StoreError) -> Fault {
         Some(&SqlState::INVALID_CATALOG_NAME) => {
             ("there is no such database", "create it with `createdb`, or correct its name")
         }
+        _ if why.contains("unsupported startup parameter") => (
+            "a connection pooler rejects the settings of sessions",
+            "name PostgreSQL itself: no PgBouncer may be between it and the services",
+        ),
         _ => ("it cannot be reached", NOT_THERE),
     };
     Fault::wrong(format!("{says} ({why})"), next)
