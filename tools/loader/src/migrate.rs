@@ -53,7 +53,10 @@ pub async fn migrate_after<E: From<LoadError>>(
 }
 
 /// Refuses a database whose tables no service could read, or that takes any bytes for text.
-async fn check_database(client: &Client) -> Result<(), LoadError> {
+///
+/// # Errors
+/// [`LoadError::Unsuitable`], or the statement fails.
+pub async fn check_database(client: &Client) -> Result<(), LoadError> {
     let sql = "SELECT coalesce(current_schema(), ''), current_setting('server_encoding')";
     let row = client.query_one(sql, &[]).await.map_err(LoadError::in_step("checking the database"))?;
     let (schema, encoding): (&str, &str) = (row.get(0), row.get(1));

@@ -183,6 +183,8 @@ async fn what_is_wrong_with_a_server_is_named() {
     let node = replying(vec![body(401, "{}")]).await;
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let nowhere = |scheme: &str| format!("{scheme}://127.0.0.1:{port}");
+    let separator = if database.url().contains('?') { '&' } else { '?' };
+    let hidden = format!("{}{separator}options=-csearch_path%3Dnowhere", database.url());
     // A chain from the future.
     let insert = "INSERT INTO blocks (block_time, height, hash) VALUES (now() + interval '1 hour', 1, 'ab')";
     database.connect().await.batch_execute(insert).await.unwrap();
@@ -194,6 +196,7 @@ async fn what_is_wrong_with_a_server_is_named() {
         ("--nats", nowhere("nats"), "bus", &["reached"]),
         ("--node", nowhere("http"), "node", &["unreachable", "refused"]),
         ("--postgres", empty.url().to_owned(), "schema", &["migrations are missing"]),
+        ("--postgres", hidden, "schema", &["the tables would be made nowhere"]),
         ("--postgres", database.url().to_owned(), "clock", &["newest block", "in the future"]),
     ] {
         Case::new().with(option, &url).names(check, words).await;

@@ -15,6 +15,7 @@ use mesh_launcher::{
     servers::OLDEST_NATS,
     why_unready,
 };
+use mesh_loader::{LoadError, migrate::check_database};
 use mesh_node_rpc::{NodeUrl, client_builder, describe};
 use mesh_problem::error_chain;
 use mesh_store::{error::StoreError, schema};
@@ -159,10 +160,16 @@ async fn schema(client: &Client, heads: &mut Heads) -> Checked {
     })?;
     let state = state.map_err(|why: String| unread(why))?;
     if !state.is_ready() {
+        // The tables may only be hidden.
+        let suitable = timeout(WITHIN, check_database(client)).await;
+        if let Ok(Err(LoadError::Unsuitable(reason))) = suitable {
+            let (says, next) = reason.split_once(": ").unwrap_or((reason.as_str(), "use another database"));
+            return Err(Fault::wrong(says, next));
+        }
         let (missing, newest) = (state.missing.len(), state.newest);
         return Err(Fault::wrong(
             format!("{missing} migrations are missing (it is at {} of {newest})", state.applied),
-            "`mesh load` and `mesh up --postgres` migrate; give the services a database that one of them has seen",
+            "`mesh migrate --postgres URL` applies them, and so do `mesh load` and `mesh up --postgres`",
         ));
     }
     let head = heads.store.map_or("no block yet".to_owned(), |height| format!("newest block {height}"));
