@@ -268,7 +268,8 @@ impl Attempt<'_> {
         {
             let what = "the node refuses the transaction now and does not say whether a block has it; the outcome \
                         is unknown";
-            return Outcome::unknown(self.late(what).caused_by(format!("{error:?}")));
+            // Nothing of this submission is at a node, so that a later refusal counts.
+            return Outcome::failed(self.late(what).caused_by(format!("{error:?}")));
         }
         let reply = SubmitTransactionReply { code, data, log, ..SubmitTransactionReply::default() };
         self.known(Finality::Sync, reply)
@@ -397,7 +398,7 @@ impl Attempt<'_> {
 }
 
 impl Outcome {
-    /// The transaction has not reached the mempool.
+    /// This submission has left nothing at a node.
     fn failed(problem: Problem) -> Self {
         Self { result: Err(problem), state: SubmissionState::default() }
     }

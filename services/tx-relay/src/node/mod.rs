@@ -77,7 +77,7 @@ struct Node {
     url: NodeUrl,
     skipped_until: Cell<Option<Instant>>,
     catching_up: Cell<bool>,
-    /// Whether it is more than [`MAX_BEHIND`] blocks behind.
+    /// Whether it is more than [`MAX_BEHIND`] blocks behind, or gave no status.
     behind: Cell<bool>,
     /// Whether its last call got no answer.
     silent: Cell<bool>,
@@ -121,7 +121,7 @@ impl Nodes {
     pub(crate) async fn broadcast_commit(&self, tx: &[u8]) -> Result<(TxResult, Option<i64>), CallError> {
         let rpc = &self.0.commits;
         let call = |url| rpc.with_tx(url, "broadcast_tx_commit", tx, COMMIT_TIMEOUT);
-        let committed: CommitReply = call_first(self.in_sync()?, call).await?;
+        let committed: CommitReply = self.submit(call).await?;
         let check = committed.check_tx.result();
         Ok(match check.code {
             0 => (committed.tx_result.result(), Some(committed.height)),
@@ -202,7 +202,9 @@ impl Nodes {
         let newest = statuses.iter().filter_map(height).max().unwrap_or_default();
         let mut condition = Condition::Away;
         for (node, status) in self.0.nodes.iter().zip(statuses) {
-            node.behind.set(height(&status).is_some_and(|height| height.saturating_add(MAX_BEHIND) < newest));
+            // A node that starts may be behind and have no status yet.
+            let is_behind = height(&status).is_some_and(|height| height.saturating_add(MAX_BEHIND) < newest);
+            node.behind.set(is_behind || status.is_err());
             let status = match status {
                 Ok(status) => status,
                 Err(error) => {
@@ -225,7 +227,20 @@ impl Nodes {
 
     async fn broadcast(&self, method: &'static str, tx: &[u8]) -> Result<TxResult, CallError> {
         let call = |url| self.0.rpc.with_tx(url, method, tx, CALL_TIMEOUT);
-        call_first(self.in_sync()?, call).await
+        self.submit(call).await
+    }
+
+    /// Submits to the first node in sync that takes a connection.
+    async fn submit<'a, T, F>(&'a self, call: impl Fn(&'a NodeUrl) -> F) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<T, CallError>>,
+    {
+        match call_first(self.in_sync()?, call).await {
+            Err(CallError::NotSent(_)) if self.0.nodes.iter().any(|node| node.catching_up.get()) => {
+                Err(CallError::Refused(Refusal::CatchingUp))
+            }
+            result => result,
+        }
     }
 
     /// The nodes that are not skipped, those that answer first.

@@ -235,6 +235,8 @@ async fn a_repeat_of_what_may_have_arrived_stays_open() {
     *script.lock() = checked("tx", 5);
     let problem = fixture.sync(&Bytes::from_static(b"of another client")).await.unwrap_err();
     assert_eq!(problem.number(), 90_001, "{problem}");
+    *script.lock() = checked("", 5);
+    assert_eq!(fixture.sync(&Bytes::from_static(b"of another client")).await.unwrap().code, 5);
     // No block of this node has it, and its check refuses it: it may be in the mempool of another node at this address.
     let lost = Bytes::from_static(WAITING.as_bytes());
     *script.lock() = (502, "", String::new());

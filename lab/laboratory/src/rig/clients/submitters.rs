@@ -258,17 +258,13 @@ fn is_unchecked(
     message: &str,
     earlier: Option<&Vec<SubmissionOutcome>>,
 ) -> bool {
-    let may_be_handed_over = |outcome: &SubmissionOutcome| {
-        matches!(
-            outcome,
-            SubmissionOutcome::Accepted
-                | SubmissionOutcome::Unknown
-                | SubmissionOutcome::Left
-                | SubmissionOutcome::Lost(_)
-        )
-    };
     let waited = kind == SubmissionType::TypeCommit
         && [NO_BLOCK, NO_ANSWER].iter().any(|words| message.contains(words));
+    let may_be_handed_over = |outcome: &SubmissionOutcome| match outcome {
+        SubmissionOutcome::Accepted => waited,
+        SubmissionOutcome::Unknown | SubmissionOutcome::Left | SubmissionOutcome::Lost(_) => true,
+        _ => false,
+    };
     *outcome == SubmissionOutcome::Unknown
         && (waited || message.contains(OPEN_BEFORE))
         && earlier.is_some_and(|earlier| earlier.iter().any(may_be_handed_over))
