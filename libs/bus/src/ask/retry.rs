@@ -76,6 +76,8 @@ struct Retries<'r, 'a> {
     losses: u64,
     /// Replicas that were overloaded.
     overloaded: Vec<Box<str>>,
+    /// Those of them that lack something, and would refuse it again.
+    lacking: Vec<Box<str>>,
     /// Whether the request waits for its turn: no other replica is there, or none had room.
     waits: bool,
     /// Whether a torn reply was retried.
@@ -105,6 +107,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
             was_unheard: false,
             losses,
             overloaded: Vec::new(),
+            lacking: Vec::new(),
             waits,
             was_torn: false,
         }
@@ -258,15 +261,27 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
             self.was_unheard = true;
             return Step::Wait;
         }
-        self.overloaded.push(replica);
-        let other = self.request.target.group.pick_excluding(&self.overloaded, Instant::now());
         let is_lacking = problem.code == Code::Unavailable;
+        if is_lacking {
+            // It has begun to work on a submission.
+            if !self.request.options.repeatable {
+                return Step::Finish(Err(problem));
+            }
+            self.lacking.push(replica.clone());
+        }
+        self.overloaded.push(replica);
+        let group = &self.request.target.group;
+        let other = group.pick_excluding(&self.overloaded, Instant::now());
         if other.is_some() && (is_lacking || !self.waits) {
             return Step::Retry { pause: Duration::ZERO, replica: other };
         }
         if !self.waits {
             self.waits = true;
-            return Step::Retry { pause: Duration::ZERO, replica: None };
+            let replica = match self.lacking.is_empty() {
+                true => None,
+                false => group.pick_excluding(&self.lacking, Instant::now()),
+            };
+            return Step::Retry { pause: Duration::ZERO, replica };
         }
         if is_lacking {
             return Step::Finish(Err(problem));
