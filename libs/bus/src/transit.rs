@@ -13,11 +13,11 @@ const MAX_LATE_MS: i64 = 60_000;
 
 /// A set clock makes all requests late by the same time. It is recognised before the end of the window by so many requests
 /// in a row …
-const STEP_REQUESTS: u32 = 3;
+const STEP_REQUESTS: u32 = 5;
 /// … which are late by this at least …
 const STEP_AT_LEAST_MS: i64 = 2_000;
 /// … the times on the way of which differ by this at most …
-const STEP_DIFFERS_MS: u64 = 20;
+const STEP_DIFFERS_MS: u64 = 10;
 /// … and which arrive so far apart, at least: what waited together arrives at the same moment.
 const STEP_APART: Duration = Duration::from_millis(200);
 
@@ -128,17 +128,19 @@ mod tests {
             transits.late("_INBOX_edge.a.query.7", took_ms, now).as_millis()
         };
         assert_eq!(late(1, 0), 0);
-        let set = [(12_003, 1_000), (12_001, 1_150), (11_995, 1_300), (12_010, 1_600), (12_004, 1_700)];
-        assert_eq!(set.map(|(took_ms, after_ms)| late(took_ms, after_ms)), [12_002, 12_000, 11_994, 0, 0]);
+        let set = [(12_003, 1_000), (12_001, 1_150), (11_995, 1_300), (12_010, 1_600), (12_004, 1_900)];
+        let lates = set.map(|(took_ms, after_ms)| late(took_ms, after_ms));
+        assert_eq!(lates, [12_002, 12_000, 11_994, 12_009, 12_003]);
+        assert_eq!([late(12_004, 2_200), late(12_004, 2_300)], [0, 0]);
         // What waited in a queue is late by different times, or arrives at the same moment.
         for number in 0..5_u32 {
             let waited = 9_000 - i64::from(number) * 100;
-            assert_eq!(late(12_004 + waited, 2_000 + u64::from(number) * 300), waited.unsigned_abs().into());
+            assert_eq!(late(12_004 + waited, 3_000 + u64::from(number) * 300), waited.unsigned_abs().into());
         }
-        for after_ms in [4_000, 4_000, 4_000, 4_300] {
+        for after_ms in [5_000, 5_000, 5_000, 5_300, 5_600, 5_900] {
             assert_eq!(late(21_004, after_ms), 9_000);
         }
-        assert_eq!(late(12_004, 4_600), 0, "one in time");
-        assert_eq!([late(21_004, 4_900), late(21_004, 5_200)], [9_000, 9_000]);
+        assert_eq!(late(12_004, 6_200), 0, "one in time");
+        assert_eq!([late(21_004, 6_500), late(21_004, 6_800)], [9_000, 9_000]);
     }
 }
