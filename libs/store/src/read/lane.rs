@@ -7,7 +7,7 @@ use std::{
     future::pending,
     sync::{
         Arc, Weak,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -18,7 +18,7 @@ use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep, timeout, timeout_at},
 };
-use tokio_postgres::{CancelToken, Row};
+use tokio_postgres::{CancelToken, Row, error::SqlState};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
@@ -51,6 +51,9 @@ pub(super) struct Lane {
     opened: AtomicUsize,
     read_timeout: Duration,
     server: watch::Receiver<StoreState>,
+    /// Whether the server had no room for the last connection that was attempted.
+    is_full: Arc<AtomicBool>,
+    /// Notifies reads that a connection was made, or that the server has no room.
     connected: Arc<Notify>,
 }
 
@@ -69,8 +72,16 @@ impl Lane {
         let slots: Arc<[_]> = (0..connections).map(|_| Arc::new(Slot::default())).collect();
         let watchdog = watchdog(Arc::downgrade(&slots), read_timeout, server.clone(), Arc::clone(activity));
         tokio::spawn(watchdog);
-        let (opened, connected) = (AtomicUsize::new(0), Arc::new(Notify::new()));
-        let lane = Self { address: address.clone(), sql, slots, opened, read_timeout, server, connected };
+        let lane = Self {
+            address: address.clone(),
+            sql,
+            slots,
+            opened: AtomicUsize::new(0),
+            read_timeout,
+            server,
+            is_full: Arc::default(),
+            connected: Arc::default(),
+        };
         lane.open_another();
         lane
     }
@@ -81,7 +92,8 @@ impl Lane {
         let Ok(number) = self.opened.fetch_update(Relaxed, Relaxed, next) else { return };
         let slot = Arc::downgrade(&self.slots[number]);
         // The task ends when the slot is dropped.
-        tokio::spawn(keep_connected(self.address.clone(), self.sql, slot, Arc::clone(&self.connected)));
+        let (is_full, connected) = (Arc::clone(&self.is_full), Arc::clone(&self.connected));
+        tokio::spawn(keep_connected(self.address.clone(), self.sql, slot, is_full, connected));
     }
 
     /// Runs the statement, which returns exactly one row.
@@ -149,6 +161,9 @@ impl Lane {
                 if let Some(pipeline) = self.connection(broken) {
                     return Ok(pipeline);
                 }
+                if self.is_full.load(Relaxed) {
+                    return Err(ReadError::Full(None));
+                }
                 select! {
                     () = connected => {}
                     _ = server.wait_for(|server| !server.is_there) => return Err(ReadError::Away(None)),
@@ -166,6 +181,7 @@ async fn keep_connected(
     Address { config, tls }: Address,
     sql: &'static str,
     slot: Weak<Slot>,
+    is_full: Arc<AtomicBool>,
     connected: Arc<Notify>,
 ) {
     let mut backoff = Backoff::default();
@@ -173,6 +189,9 @@ async fn keep_connected(
         let (client, connection) = match timeout(CONNECT_TIMEOUT, config.connect(tls.clone())).await {
             Ok(Ok(connection)) => connection,
             failed => {
+                let refused = failed.as_ref().ok().and_then(|failed| failed.as_ref().err()?.code());
+                is_full.store(refused == Some(&SqlState::TOO_MANY_CONNECTIONS), Relaxed);
+                connected.notify_waiters();
                 if let Ok(Err(error)) = failed {
                     tracing::debug!(error = error_chain(&error), "the database cannot be reached");
                 }
@@ -181,6 +200,7 @@ async fn keep_connected(
             }
         };
         backoff = Backoff::default();
+        is_full.store(false, Relaxed);
         let Some(open) = slot.upgrade() else { return };
         let (cancel, close) = (client.cancel_token(), Arc::new(CloseSignal::default()));
         open.set(Some(Arc::new(Pipeline::new(client, sql, Arc::clone(&close)))));

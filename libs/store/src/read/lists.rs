@@ -217,8 +217,10 @@ impl ListPool {
             let connection = self.connection(&state).await;
             let is_late = matches!(connection, Err(ReadError::Busy));
             self.metrics.waited(metrics::Pool::Lists, is_late, started.elapsed());
-            let (connection, _share) = connection?;
+            let (connection, share) = connection?;
             if state.is_locked.load(Relaxed) {
+                drop(connection);
+                drop(share);
                 continue;
             }
             let running = self.running(connection);

@@ -186,7 +186,11 @@ async fn a_missing_segment_between_two_others_is_logged_and_counted() {
     std::fs::remove_file(fixture.folder.path().join("segments/test-1-1-11-20.zip")).unwrap();
     let export = start(&fixture).await;
     export.until_metric("mesh_history_segments_unreadable ", |faults| faults == 1.0).await;
-    assert!(export.log().contains("no segment holds the heights 11 to 20"), "{}", export.log());
+    retry(SOON, async || {
+        let log = export.log();
+        if log.contains("no segment holds the heights 11 to 20") { Ok(()) } else { Err(log) }
+    })
+    .await;
     assert!(export.stop().await.success());
 }
 

@@ -82,7 +82,7 @@ async fn a_read_that_the_server_aborts_is_repeated_once() {
 #[tokio::test]
 async fn lists_share_the_connections_that_a_full_database_has_given() {
     let (database, client) = Database::with_client().await;
-    // Limits do not hold for the owner.
+    // Limits do not hold for superusers.
     let store = ready(&config(&database.url_of("query"), 1)).await;
     let limit = async |connections: u8| {
         let name = database.name();
