@@ -193,7 +193,7 @@ pub(crate) async fn seal_complete(database_url: &str, variables: Vec<(String, St
     match sealed.await {
         Ok(None) => {}
         Ok(Some(fault)) => print_line(&format!("the sealed history is not whole: {fault}")),
-        Err(failure) => print_line(&format!("the history is not sealed yet: {failure}")),
+        Err(failure) => print_line(&format!("the history is not sealed or not checked yet: {failure}")),
     }
 }
 

@@ -365,6 +365,20 @@ async fn following_ends_with_the_fate_or_with_its_patience() {
 }
 
 #[tokio::test]
+async fn a_redirect_of_a_repeat_is_no_refusal() {
+    let (signed, hash) = signed().await;
+    let mut taken = Some(body(200, &reply(true, &hash, 0, "").1.to_string()));
+    let gateway = StubGateway::start(move |_| {
+        let moved = "HTTP/1.1 302 X\r\nlocation: https://login.invalid/\r\nconnection: close\r\n\r\n";
+        std::future::ready(taken.take().unwrap_or_else(|| Reply { bytes: moved.into(), stalls: false }))
+    })
+    .await;
+    let late = tx(&gateway, &["submit", "--wait", "--patience", "8"], &signed).await;
+    late.fails(1, &["not in a block after 8 s (", "redirects to https://login.invalid"]);
+    assert!(!late.error.contains("refused: "), "{late:?}");
+}
+
+#[tokio::test]
 async fn commands_of_the_demo_network_are_signed_and_submitted() {
     let folder = KeyFolder::new().await;
     let key = folder.key();

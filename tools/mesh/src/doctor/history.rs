@@ -47,7 +47,7 @@ pub(super) async fn check(home: &Home, running: &Running) -> Option<Checked> {
         )),
         Err(_) => Err(Fault::warning(
             format!("not checked: the segments were not listed within {WITHIN:?}"),
-            "check the store of the segments; `mesh history verify DIR` reads all of them",
+            "a large bucket takes longer: `mesh seal` lists all of it, `mesh history verify DIR` reads a copy",
         )),
     })
 }

@@ -108,7 +108,10 @@ pub(super) fn home(home: &Home, running: &Running) -> Checked {
 fn data(home: &Home) -> Result<(), Fault> {
     let root = home.root().display();
     if let Err(error) = home.saved_state() {
-        return Err(Fault::wrong(error.to_string(), "move mesh.json away, or give another home with --home"));
+        return Err(Fault::wrong(
+            error.to_string(),
+            "move mesh.json away and start again with the same options, or give another home with --home",
+        ));
     }
     let made_by = Postgres::made_by(&home.postgres());
     if let Some(made_by) = made_by.filter(|by| find_postgres_version(*by).is_none()) {

@@ -30,6 +30,12 @@ pub(super) fn unpack(
     for number in 0..members.count() {
         headers.push(members.rows(number).map_err(unreadable)?.byte_headers().map_err(unreadable)?.clone());
     }
+    let has = |column: &String| headers.iter().flatten().any(|name| name == column.as_bytes());
+    if let Some(column) =
+        columns.unwrap_or_default().iter().find(|column| !headers.is_empty() && !has(column))
+    {
+        return Err(failed!("no block of the range has the column {column}; leave it out"));
+    }
     let columns = columns.map_or_else(|| all_columns(&headers), <[String]>::to_vec);
     let mut writer = csv::WriterBuilder::new().buffer_capacity(BUFFER_BYTES).from_writer(out);
     writer.write_record(&columns).map_err(unwritten)?;
@@ -99,6 +105,8 @@ mod tests {
         let all = unpacked(&members, None).await.unwrap();
         assert_eq!(all, "a,b,c\n1,\"x,\n\"\"y\",\n2,,3\n");
         assert_eq!(unpacked(&members, Some(&["c", "a"])).await.unwrap(), "c,a\n,1\n3,2\n");
+        let failure = unpacked(&members, Some(&["d"])).await.unwrap_err();
+        assert!(failure.to_string().contains("has the column d"), "{failure}");
     }
 
     #[tokio::test]

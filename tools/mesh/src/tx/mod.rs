@@ -223,6 +223,11 @@ async fn submit_again(
             Err(refused(reply.height, reply.code, &reply.data, &reply.log))
         }
         Ok(_) => Ok(()),
+        // A proxy may redirect for a while; the earlier submission is still open.
+        Err(error @ GatewayError::Redirect(_)) => {
+            note(last_seen, error.to_string());
+            Ok(())
+        }
         Err(error) if error.is_refusal() && !error.is_temporary() => Err(failed!("refused: {error}")),
         Err(error) => {
             note(last_seen, error.to_string());

@@ -68,7 +68,7 @@ pub(super) async fn fill(
     };
     let plan: Plan = serde_json::from_value(settings).map_err(|error| {
         failed!(
-            "the plan of the demo network in {}/mesh.json cannot be read ({error}); move this file away and start again: the data stays, and the network gets empty blocks",
+            "the plan of the demo network in {}/mesh.json cannot be read ({error}); move this file away and start again with the same options: the data stays, and the network gets empty blocks",
             home.root().display()
         )
     })?;
