@@ -185,34 +185,3 @@ fn record_in_trace(span: &Span, response: &mut Response) {
         span.record_failure(status.as_str());
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Faulty;
-
-    impl Actor for Faulty {
-        type Context = Context<Self>;
-    }
-
-    #[derive(Message)]
-    #[rtype(result = "()")]
-    struct Panic;
-
-    impl Handler<Panic> for Faulty {
-        type Result = CancelOnDrop<()>;
-
-        fn handle(&mut self, _: Panic, _: &mut Context<Self>) -> Self::Result {
-            CancelOnDrop::new(async { panic!("as this test wants") })
-        }
-    }
-
-    #[actix::test]
-    async fn a_panic_of_a_handler_is_not_reported_as_a_stop() {
-        let error = Faulty.start().send(Panic).await.unwrap_err();
-        let problem = unanswered(&error);
-        assert_eq!(problem.code, Code::Unavailable);
-        assert!(problem.to_string().contains("or failed"), "{problem}");
-    }
-}
