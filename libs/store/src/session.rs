@@ -21,9 +21,9 @@ pub const NO_TIMEOUTS: &str = "-c statement_timeout=0 -c lock_timeout=0 -c idle_
     -c idle_in_transaction_session_timeout=0";
 
 /// Settings of every session, which role and database could set otherwise: rows that a policy hides are an error instead
-/// of absent, and transactions read what is committed.
+/// of absent, transactions read what is committed, and the log has no line for each message of the server.
 pub(crate) const EVERY_SESSION: &str =
-    r"-c row_security=off -c default_transaction_isolation=read\ committed";
+    r"-c row_security=off -c default_transaction_isolation=read\ committed -c client_min_messages=warning";
 
 /// Refuses a session in which a trigger of the schema does not fire: it would store rows and leave derived tables as they
 /// are.

@@ -34,6 +34,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time to replace a connection that is broken before the server counts as away.
 const RECONNECT_GRACE: Duration = Duration::from_millis(500);
 
+/// Why reads of a database are refused whose tables were there before.
+const WITHOUT_TABLES: &str = "its tables have gone, or `search_path` hides them";
+
 /// Reads the head; always one row.
 const HEAD: &str = "SELECT head.height AS head_height, head.block_time AS head_time
     FROM (VALUES (1)) AS always LEFT JOIN last_block AS head ON true";
@@ -46,7 +49,7 @@ pub struct StoreState {
     pub head: Option<(u64, i64)>,
     /// Whether the server responds.
     pub is_there: bool,
-    /// Why it refuses connections, when it answers and does.
+    /// Why it refuses connections, or reads, when it answers and does.
     pub refusal: Option<&'static str>,
 }
 
@@ -187,8 +190,8 @@ async fn listen(client: &Client) -> Option<bool> {
     }
 }
 
-/// Reads the head; returns the last known one when the server answers without it. `None` when the connection broke or the
-/// server does not answer.
+/// Reads the head; returns the last known one when the server answers without it. `None` when the connection broke, the
+/// server does not answer, or its tables have gone.
 async fn read_head(client: &Client, state: &watch::Sender<StoreState>) -> Option<Option<(u64, i64)>> {
     let Ok(answer) = timeout(RESPONSE_TIMEOUT, client.query_typed_one(HEAD, &[])).await else {
         tracing::warn!("the database says nothing any more");
@@ -202,12 +205,18 @@ async fn read_head(client: &Client, state: &watch::Sender<StoreState>) -> Option
         Err(error) => {
             // An error is an answer, too.
             tracing::debug!(error = error_chain(&error), "the head of the store cannot be read");
-            Some(state.borrow().head.filter(|_| !is_without_tables(&error)))
+            let head = state.borrow().head;
+            if head.is_some() && is_without_tables(&error) {
+                // The tables may be out of sight only, such as by a `search_path`: no reset before they are empty.
+                state.send_modify(|state| (state.is_there, state.refusal) = (false, Some(WITHOUT_TABLES)));
+                return None;
+            }
+            Some(head)
         }
     }
 }
 
-/// Whether the table of the head does not exist: the database was not migrated yet, or was emptied.
+/// Whether the table of the head is not found: the database was not migrated yet, was emptied, or `search_path` hides it.
 fn is_without_tables(error: &ReadError) -> bool {
     matches!(error, ReadError::Failed(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE))
 }

@@ -110,3 +110,18 @@ async fn a_database_without_tables_is_available_but_not_ready() {
     migrate::migrate(database.url()).await.unwrap();
     timeout(SOON, store.until_ready()).await.unwrap();
 }
+
+#[tokio::test]
+async fn tables_out_of_sight_are_an_outage_and_not_an_empty_store() {
+    let (database, client) = Database::with_client().await;
+    write_block(&client, 1).await;
+    let store = store(&database, 1).await;
+    let known = await_head(&store, 1).await;
+    client.batch_execute("ALTER TABLE last_block RENAME TO hidden").await.unwrap();
+    let mut states = store.watch();
+    let state = *timeout(SOON, states.wait_for(|state| !state.is_there)).await.unwrap().unwrap();
+    assert_eq!((state.head, state.refusal.is_some()), (known.head, true), "{state:?}");
+    client.batch_execute("ALTER TABLE hidden RENAME TO last_block").await.unwrap();
+    let state = *timeout(SOON, states.wait_for(|state| state.is_there)).await.unwrap().unwrap();
+    assert_eq!(state, known);
+}
