@@ -92,8 +92,14 @@ async fn answer(
 /// Whether a client accepts OpenMetrics. Others get Prometheus' text format, since some of them cannot parse
 /// it.
 fn knows_openmetrics<B>(request: &Request<B>) -> bool {
-    let mut accepted = request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.any(|value| value.contains("application/openmetrics-text"))
+    let accepted = request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let is_openmetrics =
+            parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/openmetrics-text"));
+        let weight = parts.find_map(|part| part.strip_prefix("q=")).and_then(|q| q.parse::<f32>().ok());
+        is_openmetrics && weight != Some(0.0)
+    })
 }
 
 fn metrics(registry: &Registry, openmetrics: bool) -> Response<Full<Bytes>> {
@@ -116,4 +122,23 @@ fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("text/plain; charset=utf-8"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn openmetrics_is_for_clients_that_accept_it() {
+        for (accept, expected) in [
+            ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3", true),
+            ("text/plain, Application/OpenMetrics-Text; q=1", true),
+            ("application/openmetrics-text;version=1.0.0; q=0.0, text/plain", false),
+            ("text/plain", false),
+            ("*/*", false),
+        ] {
+            let request = Request::builder().header(ACCEPT, accept).body(()).unwrap();
+            assert_eq!(knows_openmetrics(&request), expected, "{accept}");
+        }
+    }
 }
