@@ -1,18 +1,18 @@
 //! Parses the command line of any program of the project, with one-line errors.
 
-use std::{env, error::Error as _};
+use std::{env, error::Error as _, io};
 
 use clap::{
     Command, Parser,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
 /// Parses the arguments of this process. `None` after `--help` or `--version`, which is printed here.
 ///
 /// # Errors
-/// The arguments do not parse; exit code 2.
+/// The arguments do not parse (exit code 2), or the help cannot be written.
 pub fn command_line<C: Parser>() -> Result<Option<C>, Failure> {
     let command = without_empty_variables(C::command());
     let error = match command.try_get_matches().and_then(|matches| C::from_arg_matches(&matches)) {
@@ -21,9 +21,13 @@ pub fn command_line<C: Parser>() -> Result<Option<C>, Failure> {
     };
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A closed pipe is no failure: its reader has read enough.
-            let _ = error.print();
-            Ok(None)
+            match error.print() {
+                // A closed pipe is no failure: its reader has read enough.
+                Err(unwritten) if unwritten.kind() != io::ErrorKind::BrokenPipe => {
+                    Err(failed!("cannot write the result to standard output: {unwritten}"))
+                }
+                _ => Ok(None),
+            }
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let help = error.to_string();

@@ -101,10 +101,12 @@ async fn the_password_of_a_database_comes_from_a_file() {
 
 #[tokio::test]
 async fn a_result_that_cannot_be_written_is_a_failure() {
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let outcome = Outcome::writing_to(&mut command(&["completions", "bash"]), full).await;
-    assert_eq!(outcome.code, Some(1));
-    says(&outcome.error, &["cannot write the result to standard output"]);
+    for arguments in [&["completions", "bash"][..], &["--help"], &["up", "--help"], &["--version"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let outcome = Outcome::writing_to(&mut command(arguments), full).await;
+        assert_eq!(outcome.code, Some(1), "{arguments:?}");
+        says(&outcome.error, &["cannot write the result to standard output"]);
+    }
 }
 
 #[tokio::test]
