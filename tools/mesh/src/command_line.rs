@@ -1,13 +1,13 @@
 //! Parses the command line of any program of the project, with one-line errors.
 
-use std::{env, error::Error as _, io};
+use std::{env, error::Error as _};
 
 use clap::{
     Command, Parser,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use crate::failure::{Failure, failed};
+use crate::{failure::Failure, terminal::printed};
 
 /// Parses the arguments of this process. `None` after `--help` or `--version`, which is printed here.
 ///
@@ -20,15 +20,7 @@ pub fn command_line<C: Parser>() -> Result<Option<C>, Failure> {
         Err(error) => error,
     };
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            match error.print() {
-                // A closed pipe is no failure: its reader has read enough.
-                Err(unwritten) if unwritten.kind() != io::ErrorKind::BrokenPipe => {
-                    Err(failed!("cannot write the result to standard output: {unwritten}"))
-                }
-                _ => Ok(None),
-            }
-        }
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => printed(error.print()).map(|()| None),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let help = error.to_string();
             let usage = help.split_once("Usage: ").map_or("", |(_, usage)| usage);

@@ -27,7 +27,15 @@ static SHOWN: Mutex<String> = Mutex::new(String::new());
 /// # Errors
 /// Standard output cannot be written, such as a file on a full disk.
 pub fn print(line: &str) -> Result<(), Failure> {
-    match try_print(line) {
+    printed(try_print(line))
+}
+
+/// Whether a result was written; a closed pipe is no failure: its reader has read enough.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn printed(outcome: io::Result<()>) -> Result<(), Failure> {
+    match outcome {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(failed!("cannot write the result to standard output: {error}"))
         }
