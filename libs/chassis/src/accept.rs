@@ -6,24 +6,24 @@ use http::{
     header::{ACCEPT, ACCEPT_ENCODING},
 };
 
-use crate::decode::list_header::{lines, pieces, unquoted};
+use crate::list_header::{lines, pieces, unquoted};
 
 const GZIP: &str = "gzip";
 const IDENTITY: &str = "identity";
 const ANY_CODING: &str = "*";
 
 /// Whether the client accepts a media type that it names; no range (`*/*`) names one.
-pub(crate) fn accepts_type(headers: &HeaderMap, media_type: &str) -> bool {
+pub fn accepts_type(headers: &HeaderMap, media_type: &str) -> bool {
     is_acceptable(headers, &ACCEPT, media_type).unwrap_or(false)
 }
 
 /// Whether the client accepts gzip.
-pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     accepts_coding(headers, GZIP).unwrap_or(false)
 }
 
 /// Whether gzip is the only form that the client accepts, of answers in plain form and in gzip.
-pub(crate) fn accepts_gzip_alone(headers: &HeaderMap) -> bool {
+pub fn accepts_gzip_alone(headers: &HeaderMap) -> bool {
     accepts_coding(headers, IDENTITY) == Some(false) && accepts_gzip(headers)
 }
 

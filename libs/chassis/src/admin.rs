@@ -7,23 +7,23 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
-use http::{
-    Method, Request, Response, StatusCode,
-    header::{ACCEPT, CONTENT_TYPE},
-};
+use http::{Method, Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use mesh_telemetry::{Registry, prometheus_text};
 use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
 
-use crate::run::cannot_listen;
+use crate::{accept::accepts_type, run::cannot_listen};
 
 /// Most connections at a time; probes and scrapers need a handful.
 const MAX_CONNECTIONS: usize = 64;
 
 /// Longest time for receiving a request's head, and for a readiness check.
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The media type of OpenMetrics.
+const OPENMETRICS: &str = "application/openmetrics-text";
 
 /// The readiness check of a service; an error says what is missing.
 pub(crate) type Ready = Rc<dyn Fn() -> LocalBoxFuture<'static, Result<(), String>>>;
@@ -84,21 +84,9 @@ async fn answer(
             Ok(Err(missing)) => text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {missing}\n")),
             Err(_) => text(StatusCode::SERVICE_UNAVAILABLE, "not ready: the check takes too long\n"),
         },
-        "/metrics" => metrics(&registry.borrow(), knows_openmetrics(&request)),
+        // Other clients get Prometheus' text format, since some of them cannot parse OpenMetrics.
+        "/metrics" => metrics(&registry.borrow(), accepts_type(request.headers(), OPENMETRICS)),
         _ => text(StatusCode::NOT_FOUND, "/livez /readyz /metrics\n"),
-    })
-}
-
-/// Whether a client accepts OpenMetrics. Others get Prometheus' text format, since some of them cannot parse
-/// it.
-fn knows_openmetrics<B>(request: &Request<B>) -> bool {
-    let accepted = request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|range| {
-        let mut parts = range.split(';').map(str::trim);
-        let is_openmetrics =
-            parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/openmetrics-text"));
-        let weight = parts.find_map(|part| part.strip_prefix("q=")).and_then(|q| q.parse::<f32>().ok());
-        is_openmetrics && weight != Some(0.0)
     })
 }
 
@@ -122,23 +110,4 @@ fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("text/plain; charset=utf-8"));
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn openmetrics_is_for_clients_that_accept_it() {
-        for (accept, expected) in [
-            ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3", true),
-            ("text/plain, Application/OpenMetrics-Text; q=1", true),
-            ("application/openmetrics-text;version=1.0.0; q=0.0, text/plain", false),
-            ("text/plain", false),
-            ("*/*", false),
-        ] {
-            let request = Request::builder().header(ACCEPT, accept).body(()).unwrap();
-            assert_eq!(knows_openmetrics(&request), expected, "{accept}");
-        }
-    }
 }

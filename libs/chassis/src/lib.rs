@@ -1,6 +1,7 @@
 //! The framework of all services: configuration from the environment, logs, telemetry, health, ordered stop.
 //! It is independent of what the service does.
 
+pub mod accept;
 mod admin;
 mod arguments;
 mod changes;
@@ -9,6 +10,7 @@ mod env;
 mod http_client;
 mod lag_limit;
 mod latest;
+pub mod list_header;
 mod log;
 mod page_limits;
 mod process;

@@ -5,15 +5,12 @@ use std::borrow::Cow;
 use http::{HeaderMap, HeaderName};
 
 /// The lines of a header.
-pub(crate) fn lines<'a>(
-    headers: &'a HeaderMap,
-    name: &HeaderName,
-) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+pub fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> + use<'a> {
     headers.get_all(name).iter().map(http::HeaderValue::as_bytes)
 }
 
 /// The pieces of a list; a delimiter in a quoted text is none. A quote without its end quotes the rest.
-pub(crate) fn pieces(list: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
+pub fn pieces(list: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     list.split(move |byte| {
         let is_literal = is_escaped;
@@ -24,7 +21,7 @@ pub(crate) fn pieces(list: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> 
 }
 
 /// A word without its quotes and escapes.
-pub(super) fn unquoted(word: &[u8]) -> Cow<'_, [u8]> {
+pub fn unquoted(word: &[u8]) -> Cow<'_, [u8]> {
     let inside = word.strip_prefix(b"\"").and_then(|word| word.strip_suffix(b"\""));
     let Some(inside) = inside else { return Cow::Borrowed(word) };
     let mut is_escaped = false;

@@ -5,6 +5,7 @@ use std::{sync::Arc, thread, time::Instant};
 use actix::{Actor, Context, Handler, MailboxError, Message};
 use http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_LENGTH};
 use mesh_bus::CancelOnDrop;
+use mesh_chassis::accept;
 use mesh_problem::{Code, Problem};
 use mesh_telemetry::span::SpanExt;
 use scopeguard::{ScopeGuard, guard};
@@ -16,7 +17,6 @@ use crate::{
     ask::{backend::Backend, cache::HttpQuestion},
     config::Config,
     decode::{
-        accept,
         body::{self, Body},
         query::Parameters,
     },

@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{Method, StatusCode, header::EXPECT};
+use mesh_chassis::accept;
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use mesh_telemetry::TraceContext;
 use proto_msgs::OperationInfo;
@@ -16,7 +17,7 @@ use crate::{
         call_context::CallContext,
     },
     decode::{
-        self, Decoded, accept,
+        self, Decoded,
         body::{self, Body},
         percent::PathField,
         query::Parameters,

@@ -11,6 +11,7 @@ use http::{
     header::{IF_MATCH, UPGRADE},
 };
 use hyper::body::{Body, Incoming};
+use mesh_chassis::accept;
 use mesh_telemetry::span;
 use tokio::time::Instant;
 use warp::{Filter, reply::Response};
@@ -22,7 +23,7 @@ use crate::{
         cache::{Cache, Cached, HttpQuestion},
     },
     config::Config,
-    decode::{accept, preferences::PREFER},
+    decode::preferences::PREFER,
     gateway::{Gateway, HttpRequest, RequestHead, unanswered},
     respond::{answer, handling},
     trace::{RequestId, TRACEPARENT},

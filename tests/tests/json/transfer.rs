@@ -1,4 +1,4 @@
-//! Compression: J15. How `Accept-Encoding` is read is in the unit tests of the edge's `decode::accept`.
+//! Compression: J15. How `Accept-Encoding` is read is in the unit tests of `mesh_chassis::accept`.
 
 use mesh_tests::{MeshClient, cases, fixture, unpacked};
 

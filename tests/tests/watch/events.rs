@@ -257,7 +257,7 @@ async fn a_watch_of_several_reads_is_refused_with_the_read_that_is_wrong() {
     assert_eq!(lenient.event().await.name, "answer-0");
 }
 
-/// Other forms are in the cases; how `Accept` is read is in the unit tests of the edge's `decode::accept`.
+/// Other forms are in the cases; how `Accept` is read is in the unit tests of `mesh_chassis::accept`.
 #[tokio::test]
 async fn a_page_is_not_watched() {
     let client = MeshClient::fixture().await;

@@ -8,6 +8,7 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, VARY},
 };
 use mesh_bus::{Encoding, Format, Head, Reply};
+use mesh_chassis::accept::accepts_gzip_alone;
 use mesh_problem::Problem;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
@@ -15,7 +16,6 @@ use tokio::time::Instant;
 use crate::{
     admission::ClientContext,
     ask::{answer_memory::AnswerMemory, cache::Question},
-    decode::accept::accepts_gzip_alone,
     metrics::OperationMetrics,
 };
 

@@ -8,6 +8,7 @@ use http::{
     HeaderMap, StatusCode,
     header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING},
 };
+use mesh_chassis::list_header::{lines, pieces};
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use tokio::time::{Instant, timeout_at};
 
@@ -15,7 +16,6 @@ use crate::{
     admission::head::HttpError,
     ask::answer_memory::{Held, UNCOUNTED},
     config::Limits,
-    decode::list_header::{lines, pieces},
 };
 
 /// Most bytes of a discarded body that are read, in multiples of the greatest body.

@@ -2,12 +2,10 @@
 //! protobuf message become the request message, by reflection and checked by the contract's rules (J2-J6,
 //! J11, section 2.3).
 
-pub(crate) mod accept;
 pub(crate) mod body;
 mod field_path;
 mod json;
 mod known_names;
-pub(crate) mod list_header;
 pub(crate) mod percent;
 pub(crate) mod preferences;
 mod protobuf;

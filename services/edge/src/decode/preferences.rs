@@ -4,8 +4,7 @@
 use std::{borrow::Cow, str};
 
 use http::{HeaderMap, HeaderName};
-
-use crate::decode::list_header::{lines, pieces, unquoted};
+use mesh_chassis::list_header::{lines, pieces, unquoted};
 
 pub(crate) const PREFER: HeaderName = HeaderName::from_static("prefer");
 

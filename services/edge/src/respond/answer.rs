@@ -12,6 +12,7 @@ use http::{
         CONTENT_TYPE, ETAG, HOST, IF_MATCH, IF_NONE_MATCH, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
     },
 };
+use mesh_chassis::list_header::{lines, pieces};
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use warp::reply::{Reply as _, Response};
 
@@ -19,7 +20,6 @@ use crate::{
     admission::{ClientContext, head::HttpError},
     ask::answer::Answer,
     config::Config,
-    decode::list_header::{lines, pieces},
     respond::notes::ErrorNumbers,
     trace::{RequestId, X_REQUEST_ID},
 };

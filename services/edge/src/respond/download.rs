@@ -13,6 +13,7 @@ use http::{
     },
 };
 use mesh_bus::{Format, OpenReply, PullStream};
+use mesh_chassis::accept::{accepts_gzip, accepts_type};
 use mesh_problem::{NOT_MAPPED, Problem};
 use sync_wrapper::SyncStream;
 use tokio::time::timeout;
@@ -21,7 +22,6 @@ use warp::reply::{Reply as _, Response};
 use crate::{
     admission::{client_limit::ClientPermit, fair_semaphore::Permit, head::HttpError},
     ask::{answer::describe_head, backend::Backend, cache::Question, call_context::CallContext},
-    decode::accept::{accepts_gzip, accepts_type},
     respond::{
         answer,
         chunk_form::{self, NDJSON},

@@ -16,6 +16,7 @@ use http::{
         X_CONTENT_TYPE_OPTIONS,
     },
 };
+use mesh_chassis::accept;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
@@ -23,7 +24,7 @@ use warp::reply::Response;
 
 use crate::{
     admission::head::HttpError,
-    decode::{accept, query::Parameters},
+    decode::query::Parameters,
     respond::{answer, gzip::MIN_GZIPPED},
 };
 

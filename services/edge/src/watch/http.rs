@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName};
 use mesh_bus::{Encoding, Format};
+use mesh_chassis::accept::accepts_type;
 use mesh_problem::{MALFORMED, NOT_MAPPED, Problem};
 use proto_msgs::OperationInfo;
 use warp::reply::Response;
@@ -13,7 +14,6 @@ use crate::{
     ask::{cache::Question, call_context::CallContext, heads::HeadSource},
     decode::{
         self, Decoded,
-        accept::accepts_type,
         percent::PathField,
         preferences::Handling,
         query::Parameters,

@@ -7,6 +7,7 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
     header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE},
 };
+use mesh_chassis::list_header::{lines, pieces};
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use warp::reply::Response;
@@ -14,10 +15,7 @@ use warp::reply::Response;
 use crate::{
     admission::{ClientContext, head::HttpError},
     config::Config,
-    decode::{
-        list_header::{lines, pieces},
-        preferences::Handling,
-    },
+    decode::preferences::Handling,
     respond::answer,
     watch::registry::Watches,
 };
